@@ -1,0 +1,1 @@
+"""The kubectl plugin: what a person asks about groups, quotas and plans."""

@@ -1,0 +1,1 @@
+"""Control plane side: quota, placement, alignment and explanations."""

@@ -1,0 +1,1 @@
+"""Node side: device plugin, MPS supervisor and the publisher of CTANode."""
