@@ -1,0 +1,66 @@
+"""Every name that more than one part must spell the same way, with who writes it and who reads it."""
+
+from typing import Final
+
+API_GROUP: Final = "ctagroup.dev"
+API_VERSION: Final = "v1alpha1"
+API_GROUP_VERSION: Final = f"{API_GROUP}/{API_VERSION}"
+
+DEFAULT_RESOURCE_NAME: Final = "nvidia.com/cta-group"
+"""Extended resource that pods ask for; a chart value. The prefix is NVIDIA's, this project is not affiliated."""
+
+# --- objects and field managers
+QUOTA_OBJECT_NAME: Final = "cta-group"
+"""Name of the ResourceQuota that the operator keeps in each namespace of a CTAQuota."""
+FIELD_MANAGER_PLUGIN: Final = "cta-group-plugin"
+FIELD_MANAGER_OPERATOR: Final = "cta-group-operator"
+
+# --- labels
+LABEL_REQUESTS: Final = f"{API_GROUP}/requests"
+"""Put on a pod at its admission when it asks for the resource (value "true"); the operator's pod watch selects it."""
+LABEL_QUOTA: Final = f"{API_GROUP}/quota"
+"""On a ResourceQuota: the CTAQuota that owns it. Written and read by the operator."""
+LABEL_SIMULATED: Final = f"{API_GROUP}/simulated"
+"""On a node ("true") whose GPUs are simulated. Written by the operator from CTANode."""
+LABEL_GPU_PRODUCT: Final = f"{API_GROUP}/gpu-product"
+LABEL_GROUPS_PER_GPU: Final = f"{API_GROUP}/groups-per-gpu"
+
+# --- the scheduling gate of placement
+GATE_PLACEMENT: Final = f"{API_GROUP}/placement"
+"""Put on a pod at its admission, removed by the operator once a GPU has room."""
+
+# --- annotations on a pod template, written by people
+ANNOTATION_GROUPS: Final = f"{API_GROUP}/groups"
+ANNOTATION_CONTAINER: Final = f"{API_GROUP}/container"
+ANNOTATION_ALIGN: Final = f"{API_GROUP}/align"
+ANNOTATION_SHAPE: Final = f"{API_GROUP}/shape"
+ANNOTATION_ACCESS_PATTERN: Final = f"{API_GROUP}/access-pattern"
+ANNOTATION_BUDGET: Final = f"{API_GROUP}/budget"
+
+# --- annotations written by the operator
+ANNOTATION_ALIGNMENT: Final = f"{API_GROUP}/alignment"
+"""On a pod: the changes made to its arguments at admission (JSON: flag, from, to, why)."""
+ANNOTATION_PLACEMENT: Final = f"{API_GROUP}/placement-nodes"
+"""On a pod: the nodes it was released to, best first (comma separated). For people; never read back as truth."""
+ANNOTATION_POKED: Final = f"{API_GROUP}/poked"
+"""On a ReplicaSet: touched when quota moved, so that its controller tries again at once."""
+
+# --- environment of a container that holds groups, for people
+ENV_COUNT: Final = "CTA_GROUP_COUNT"
+ENV_CAPACITY: Final = "CTA_GROUP_CAPACITY"
+ENV_SM_COUNT: Final = "CTA_GROUP_SM_COUNT"
+ENV_MEMORY_MIB: Final = "CTA_GROUP_MEMORY_MIB"
+ENV_GPU_UUID: Final = "CTA_GROUP_GPU_UUID"
+
+# --- environment that the enforcement consists of (CUDA MPS, container toolkit)
+ENV_VISIBLE_DEVICES: Final = "NVIDIA_VISIBLE_DEVICES"
+ENV_MPS_PIPE_DIRECTORY: Final = "CUDA_MPS_PIPE_DIRECTORY"
+ENV_MPS_LOG_DIRECTORY: Final = "CUDA_MPS_LOG_DIRECTORY"
+ENV_MPS_PERCENTAGE: Final = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
+ENV_MPS_MEMORY_LIMIT: Final = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
+
+PROTECTED_ENV_PREFIXES: Final = ("CUDA_MPS_",)
+"""A pod that holds groups may not set these itself: its value would replace the slice's (admission policy)."""
+PROTECTED_ENV: Final = (ENV_VISIBLE_DEVICES,)
+
+METRIC_PREFIX: Final = "cta_group_"

@@ -1,0 +1,168 @@
+"""CTANode: what a node's plugin publishes and everything else reads. The schema is ``crds/``; these are its types.
+
+Text from the API server is parsed here, so an object written by an older or newer plugin gives an error that names the
+field; unknown fields are ignored, so that parts can be upgraded one after the other.
+"""
+
+from enum import StrEnum
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from cta_group_core.ids import GpuUuid, parse_gpu_uuid
+from cta_group_core.placement import GpuRoom, largest_fit
+from cta_group_core.units import GpuUnits
+
+
+def api_name(field: str) -> str:
+    """Return the name of a field in the API: camel case, with MiB spelled as the unit is."""
+    return to_camel(field).replace("Mib", "MiB")
+
+
+class ApiModel(BaseModel):
+    """A frozen piece of one of the project's objects, camelCase on the wire."""
+
+    model_config = ConfigDict(frozen=True, alias_generator=api_name, populate_by_name=True, extra="ignore")
+
+    def as_api(self) -> dict[str, object]:
+        """Return the JSON object that the API server stores; fields that are unknown (None) are left out."""
+        return self.model_dump(by_alias=True, exclude_none=True, mode="json")
+
+
+class ConditionStatus(StrEnum):
+    """Kubernetes' three values of a condition."""
+
+    TRUE = "True"
+    FALSE = "False"
+    UNKNOWN = "Unknown"
+
+
+class Condition(ApiModel):
+    """One condition in Kubernetes' form. ``reason`` is one CamelCase word, ``message`` a sentence."""
+
+    type: str
+    status: ConditionStatus
+    reason: str
+    message: str = ""
+    last_transition_time: str | None = None
+    """RFC 3339, set when ``status`` changed."""
+
+    def is_like(self, other: Self) -> bool:
+        """Tell whether both say the same, whenever they began to."""
+        return self.model_copy(update={"last_transition_time": None}) == other.model_copy(
+            update={"last_transition_time": None}
+        )
+
+
+class GpuHealth(StrEnum):
+    """Whether groups of a GPU may be handed out."""
+
+    HEALTHY = "Healthy"
+    UNHEALTHY = "Unhealthy"
+
+
+class PcieLink(ApiModel):
+    """Width in lanes and generation of a PCIe link, now and at most."""
+
+    width: int
+    width_max: int
+    generation: int
+    generation_max: int
+
+
+class Allocation(ApiModel):
+    """What one container holds of one GPU."""
+
+    namespace: str
+    pod: str
+    container: str
+    groups: int
+    memory_mib: int
+
+
+class GpuStatus(ApiModel):
+    """Facts, health and holders of one GPU. A GPU that is not served has capacity 0 and says why in ``withheld``."""
+
+    uuid: str
+    index: int
+    product: str
+    compute_capability: str
+    sm_count: int = 0
+    capacity: int = 0
+    minimum: int = 0
+    step: int = 0
+    memory_mib: int = Field(default=0, description="Memory as CUDA reports it")
+    reserve_mib: int = Field(default=0, description="Memory that is never given out")
+    minor: int | None = None
+    pci_bus_id: str | None = None
+    link: PcieLink | None = None
+    numa_node: int | None = None
+    copy_engines: int | None = None
+    mig_mode: str | None = None
+    compute_mode: str | None = None
+    persistence_mode: bool | None = None
+    foreign_memory_mib: int | None = Field(default=None, description="Used by processes that are not tenants")
+    health: GpuHealth = GpuHealth.HEALTHY
+    health_reason: str | None = None
+    health_since: str | None = None
+    withheld: str | None = Field(default=None, description="Why this GPU offers no groups")
+    free: int = 0
+    largest_fit: int = 0
+    allocations: tuple[Allocation, ...] = ()
+
+    @property
+    def is_placeable(self) -> bool:
+        """Tell whether new groups of this GPU may be promised."""
+        return self.capacity > 0 and self.withheld is None and self.health is GpuHealth.HEALTHY
+
+    def room(self) -> GpuRoom:
+        """Return this GPU as the placement rule sees it; call it for a placeable GPU only."""
+        units = GpuUnits(sm_count=self.sm_count, capacity=self.capacity, minimum=self.minimum, step=self.step)
+        return GpuRoom(uuid=self.gpu_uuid, index=self.index, units=units, free=self.free)
+
+    @property
+    def gpu_uuid(self) -> GpuUuid:
+        """The UUID as the rules use it."""
+        return parse_gpu_uuid(self.uuid)
+
+
+class Enforcement(ApiModel):
+    """Which dimensions are limited on this node, and how."""
+
+    backend: str = "percentage"
+    mode: str = "cooperative"
+    compute: bool = True
+    memory: bool = True
+
+
+class NodeStatus(ApiModel):
+    """Status of a CTANode, written by the node's plugin alone."""
+
+    resource_name: str
+    driver_version: str | None = None
+    cuda_version: str | None = None
+    simulated: bool = False
+    enforcement: Enforcement = Enforcement()
+    capacity: int = 0
+    allocatable: int = 0
+    free: int = 0
+    largest_fit: int = 0
+    conditions: tuple[Condition, ...] = ()
+    gpus: tuple[GpuStatus, ...] = ()
+
+    def rooms(self) -> list[GpuRoom]:
+        """Return the GPUs that new groups can be promised on."""
+        return [gpu.room() for gpu in self.gpus if gpu.is_placeable]
+
+    def with_totals(self) -> Self:
+        """Return this status with the node's totals made from its GPUs, so that they can never contradict."""
+        rooms = self.rooms()
+        return self.model_copy(
+            update={
+                "capacity": sum(gpu.capacity for gpu in self.gpus),
+                "allocatable": sum(room.units.capacity for room in rooms),
+                "free": sum(room.free for room in rooms),
+                "largest_fit": largest_fit(rooms),
+            }
+        )
