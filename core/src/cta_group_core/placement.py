@@ -49,9 +49,7 @@ def choose_gpus(rooms: Sequence[GpuRoom], groups: int, *, holding: Collection[Gp
     return chosen
 
 
-def _one_gpu(
-    candidates: Iterable[GpuRoom], groups: int, holding: Collection[GpuUuid]
-) -> tuple[GpuRoom, ...] | None:
+def _one_gpu(candidates: Iterable[GpuRoom], groups: int, holding: Collection[GpuUuid]) -> tuple[GpuRoom, ...] | None:
     fitting = [room for room in candidates if groups <= room.units.capacity]
     if not fitting:
         return None
@@ -84,9 +82,7 @@ def _enough_gpus_for(allowed: Sequence[GpuRoom], groups: int) -> bool:
     return any(len(same) * capacity >= groups for capacity, same in _by_capacity(allowed).items())
 
 
-def _whole_gpus(
-    candidates: Iterable[GpuRoom], groups: int, holding: Collection[GpuUuid]
-) -> tuple[GpuRoom, ...] | None:
+def _whole_gpus(candidates: Iterable[GpuRoom], groups: int, holding: Collection[GpuUuid]) -> tuple[GpuRoom, ...] | None:
     """Return entirely free GPUs of one capacity that make up ``groups``, the fewest GPUs that do."""
     free_by_capacity = _by_capacity(room for room in candidates if room.is_entirely_free)
     for capacity, free in sorted(free_by_capacity.items(), reverse=True):

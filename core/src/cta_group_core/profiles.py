@@ -45,7 +45,14 @@ class GpuProfile:
 
 
 def _profile(
-    name: str, product: str, capability: str, sms: int, cores: int, memory: tuple[int, int], engines: int | None, pcie: int
+    name: str,
+    product: str,
+    capability: str,
+    sms: int,
+    cores: int,
+    memory: tuple[int, int],
+    engines: int | None,
+    pcie: int,
 ) -> GpuProfile:
     return GpuProfile(
         name=name,

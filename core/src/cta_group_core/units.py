@@ -8,7 +8,13 @@ import re
 from dataclasses import dataclass
 from typing import Self
 
-from cta_group_core.errors import InvalidText, RequestNotAllowed, SmCountConflict, SmCountUnknown, UnknownComputeCapability
+from cta_group_core.errors import (
+    InvalidText,
+    RequestNotAllowed,
+    SmCountConflict,
+    SmCountUnknown,
+    UnknownComputeCapability,
+)
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -1,0 +1,40 @@
+"""Errors of the node side, one tree.
+
+::
+
+    PluginError
+    ├── DriverError            the GPU driver's library
+    │   ├── DriverAbsent       no library or no driver on this node: idle, not broken
+    │   └── DriverGone         it answered before and cannot any more: exit, so that a fresh process loads it
+    ├── KubeletUnavailable     a socket of kubelet does not answer
+    ├── ApiUnavailable         the Kubernetes API does not answer, or refuses
+    └── MpsUnavailable         the MPS control daemon or its supervisor does not answer
+"""
+
+
+class PluginError(Exception):
+    """Root of what the plugin raises on purpose."""
+
+
+class DriverError(PluginError):
+    """The GPU driver's library failed."""
+
+
+class DriverAbsent(DriverError):
+    """This node has no driver, or its library is not visible here."""
+
+
+class DriverGone(DriverError):
+    """The library answered before and never will again in this process."""
+
+
+class KubeletUnavailable(PluginError):
+    """A socket of kubelet does not answer; names the path."""
+
+
+class ApiUnavailable(PluginError):
+    """The Kubernetes API does not answer or refuses; names the object."""
+
+
+class MpsUnavailable(PluginError):
+    """The MPS control daemon does not answer; names the GPU and the command."""

@@ -1,0 +1,173 @@
+"""What the plugin needs from the world outside, as small interfaces in the project's own types.
+
+Adapters implement them; the service, the registrar and the publisher know only these. Nothing foreign (NVML handles,
+protobuf messages, raw API objects) goes through here.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from cta_group_core.ids import GpuUuid, GroupId
+from cta_group_core.nodes import NodeStatus, PcieLink
+from cta_group_core.units import ComputeCapability, SmCountSources
+
+
+@dataclass(frozen=True, slots=True)
+class GpuFacts:
+    """What the driver says about one GPU. ``None``: this GPU or driver does not tell."""
+
+    uuid: GpuUuid
+    index: int
+    product: str
+    capability: ComputeCapability
+    sm_sources: SmCountSources
+    memory_total_mib: int | None
+    """As CUDA reports it: NVML's total less its reserved part. ``None`` on unified-memory parts."""
+    mig_enabled: bool
+    mig_pending: bool
+    minor: int | None = None
+    pci_bus_id: str | None = None
+    """In sysfs' form: ``0000:1b:00.0``, lower case."""
+    link: PcieLink | None = None
+    numa_node: int | None = None
+    copy_engines: int | None = None
+    compute_mode: str | None = None
+    """``Default``, ``ExclusiveProcess``, ``Prohibited``."""
+    persistence_mode: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenGpu:
+    """A GPU that the driver lists but that does not answer."""
+
+    index: int
+    uuid: GpuUuid | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """All GPUs of the node at one moment."""
+
+    driver_version: str | None
+    cuda_version: str | None
+    """``major.minor`` of the newest CUDA that the driver supports."""
+    gpus: tuple[GpuFacts, ...]
+    broken: tuple[BrokenGpu, ...] = ()
+    simulated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GpuProcess:
+    """A compute process on a GPU, in the process-id namespace of the caller."""
+
+    pid: int
+    memory_mib: int | None
+
+
+class GpuEventKind(Enum):
+    """What happened to a GPU."""
+
+    XID = "xid"
+    LOST = "lost"
+    RECOVERED = "recovered"
+
+
+@dataclass(frozen=True, slots=True)
+class GpuEvent:
+    """One event. ``uuid`` is None when the driver does not say which GPU: every GPU is to be probed then."""
+
+    kind: GpuEventKind
+    uuid: GpuUuid | None
+    xid: int | None = None
+    detail: str = ""
+
+
+class GpuSource(Protocol):
+    """The driver. Every method blocks, so the caller runs it in the one worker thread that owns the driver.
+
+    Methods raise ``OSError`` subclasses never, and :class:`cta_group_plugin.errors.DriverError` for what the caller
+    must act on.
+    """
+
+    def open(self) -> None:
+        """Load and initialise the driver's library. A node without any GPU is no error."""
+
+    def inventory(self) -> Inventory:
+        """Read every GPU afresh."""
+
+    def processes(self, gpu: GpuUuid) -> tuple[GpuProcess, ...]:
+        """Return the compute processes on a GPU, MPS clients included."""
+
+    def wait_events(self, timeout_seconds: float) -> tuple[GpuEvent, ...]:
+        """Return the events of the next ``timeout_seconds``; empty when none came."""
+
+    def close(self) -> None:
+        """Release the library; safe to call twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class MpsDemand:
+    """The largest share that is held, or about to be, on a GPU that is shared: the daemon's ceiling."""
+
+    gpu: GpuUuid
+    sm_percent: int
+    memory_mib: int
+
+
+@dataclass(frozen=True, slots=True)
+class MpsState:
+    """What the MPS daemon of one GPU answered."""
+
+    ready: bool
+    reason: str
+    """Why it is not ready, in words; empty when it is."""
+    sm_percent: int = 0
+    """Ceiling that new clients have now."""
+    memory_mib: int = 0
+
+
+class MpsControl(Protocol):
+    """The MPS supervisor of this node."""
+
+    async def sync(self, demands: Sequence[MpsDemand]) -> Mapping[GpuUuid, MpsState]:
+        """Ask for one daemon per demand with at least that ceiling; return the state of each.
+
+        Level-triggered: the call carries everything that is wanted, and may be repeated at any time. A GPU that is
+        not named needs no daemon. Never raises for a supervisor that is away: every state says so instead.
+        """
+
+    async def close(self) -> None:
+        """Release what the connection holds; daemons go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """The groups that kubelet has given to one container."""
+
+    namespace: str
+    pod: str
+    container: str
+    ids: frozenset[GroupId]
+
+
+class PodResources(Protocol):
+    """kubelet's own account of who holds what."""
+
+    async def holdings(self) -> tuple[Holding, ...]:
+        """Return every container that holds groups of our resource. Raises KubeletUnavailable."""
+
+    async def close(self) -> None:
+        """Release the connection."""
+
+
+class NodeApi(Protocol):
+    """The CTANode object of this node in the Kubernetes API."""
+
+    async def apply(self, status: NodeStatus) -> None:
+        """Create the object when absent and replace the fields that the plugin owns. Raises ApiUnavailable."""
+
+    async def close(self) -> None:
+        """Release the connection."""
