@@ -44,7 +44,7 @@ class GpuProfile:
         return self.copy_engines is not None
 
 
-def _profile(
+def _profile(  # noqa: PLR0917 - a table is read by columns
     name: str,
     product: str,
     capability: str,
