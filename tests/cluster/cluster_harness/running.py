@@ -1,0 +1,61 @@
+"""What a control plane and a cluster have in common: components that are stopped and started by name, and an end."""
+
+import signal
+from collections.abc import Callable, Iterable, Mapping
+from types import TracebackType
+from typing import Self
+
+from cluster_harness.components import Component, log_file
+from cluster_harness.machine import Machine
+
+READY_TIMEOUT_SECONDS = 60.0
+Probe = Callable[[], bool]
+
+
+class Running:
+    """Components that run; ended by leaving the ``with`` block or by ``close``."""
+
+    def __init__(self, machine: Machine, components: Mapping[str, Component], probes: Mapping[str, Probe]) -> None:
+        self._machine = machine
+        self._components = components
+        self._probes = probes
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End every process and remove the state folder; return when that is done."""
+        self._machine.close()
+
+    def stop_component(self, name: str, how: signal.Signals = signal.SIGTERM) -> int:
+        """Stop the component and return its exit status (that of a signal is negative)."""
+        return self._machine.control.stop(self._known(name).name, how)
+
+    def start_component(self, name: str) -> None:
+        """Start the stopped component and return when it works."""
+        self._machine.control.start(self._known(name))
+        self._wait([name])
+
+    def restart_component(self, name: str, how: signal.Signals = signal.SIGTERM) -> None:
+        """Stop the component, start it again and return when it works."""
+        self.stop_component(name, how)
+        self.start_component(name)
+
+    def log(self, name: str) -> str:
+        """Return the whole log of the component, over its restarts."""
+        path = log_file(self._machine.folder, self._known(name).name)
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def _known(self, name: str) -> Component:
+        if name not in self._components:
+            raise ValueError(f"no component {name!r}; there are {', '.join(self._components)}")
+        return self._components[name]
+
+    def _wait(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._machine.wait(self._probes[name], name, READY_TIMEOUT_SECONDS)

@@ -1,0 +1,26 @@
+"""Waiting for a condition, with a deadline: the only way in which the harness lets time pass."""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from cluster_harness.errors import DeadlineError
+
+_INTERVAL_SECONDS = 0.05
+
+T = TypeVar("T")
+
+
+def wait_for(probe: Callable[[], T | None], what: str, timeout_seconds: float = 30.0) -> T:
+    """Return the first truthy answer of ``probe``, asked some twenty times a second.
+
+    Raises DeadlineError, which names ``what`` and ends with the last answer, after ``timeout_seconds``.
+    """
+    deadline = time.monotonic() + timeout_seconds
+    while True:
+        answer = probe()
+        if answer:
+            return answer
+        if time.monotonic() > deadline:
+            raise DeadlineError(f"{what}: not within {timeout_seconds:g} s, last seen {answer!r}")
+        time.sleep(_INTERVAL_SECONDS)
