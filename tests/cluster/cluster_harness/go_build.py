@@ -1,23 +1,17 @@
 """Builds commands of Go modules into the cache, from a committed go.mod and go.sum, saying how far it is."""
 
-import contextlib
 import os
 import shutil
 import subprocess
-import sys
-import threading
-import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from cluster_harness.cache import cache_folder, content_key, exclusive
 from cluster_harness.errors import BuildError
+from cluster_harness.progress import progress
 
 MODULES = Path(__file__).resolve().parent.parent / "modules"
 _GO_FLAGS = "-buildvcs=false -trimpath -mod=readonly"
-_LINE_INTERVAL_SECONDS = 20.0
-_TTY_INTERVAL_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +65,7 @@ def _build(module: GoModule, command: str, target: Path) -> None:
         raise BuildError(f"{target.name}: Go is needed to build it and is not on PATH; install Go 1.26 or newer")
     argv = [go, "build", "-ldflags", module.ldflags, "-o", str(target), command]
     environment = os.environ | {"GOFLAGS": _GO_FLAGS, "GOWORK": "off"}
-    with _progress(f"building {target.name} ({module.name})"):
+    with progress(f"building {target.name} ({module.name})"):
         done = subprocess.run(
             ["nice", *argv], cwd=module.source, env=environment, capture_output=True, text=True, check=False
         )
@@ -83,27 +77,3 @@ def _reason(stderr: str) -> str:
     if "requires go >=" in stderr or "invalid go version" in stderr or "unknown directive" in stderr:
         return f"{stderr.strip()}\nThe installed Go is too old: install Go 1.26 or newer"
     return stderr.strip()
-
-
-@contextlib.contextmanager
-def _progress(label: str) -> Iterator[None]:
-    """Say on stderr what is being done and for how long: one live line on a terminal, a line now and then elsewhere."""
-    ended = threading.Event()
-    reporter = threading.Thread(target=_report, args=(label, time.monotonic(), ended), daemon=True)
-    reporter.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        reporter.join()
-
-
-def _report(label: str, started: float, ended: threading.Event) -> None:
-    live = sys.stderr.isatty()
-    start, end = ("\r", "") if live else ("", "\n")
-    over = False
-    while not over:
-        over = ended.wait(_TTY_INTERVAL_SECONDS if live else _LINE_INTERVAL_SECONDS)
-        line = f"{start}{label}: {time.monotonic() - started:.0f} s{', over' if over else ''}"
-        sys.stderr.write(line + ("\n" if over else end))
-        sys.stderr.flush()
