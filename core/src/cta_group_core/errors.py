@@ -6,6 +6,7 @@
     ├── InvalidText            text from outside that does not parse (an id, a name of a profile)
     ├── GpuRefused             this GPU cannot be offered; the others can
     │   ├── UnknownComputeCapability
+    │   ├── ContradictoryGpu   numbers told of this GPU cannot all be true
     │   ├── SmCountConflict    two sources of the SM count disagree
     │   └── SmCountUnknown     no source of the SM count answered
     └── RequestRefused         this request cannot be served
@@ -31,6 +32,10 @@ class GpuRefused(CtaGroupError):
 
 class UnknownComputeCapability(GpuRefused):
     """The compute capability is in no table; its granularity is never guessed."""
+
+
+class ContradictoryGpu(GpuRefused, ValueError):
+    """Numbers told of a GPU (by an object, by a setting) contradict each other. A ValueError for pydantic's sake."""
 
 
 class SmCountConflict(GpuRefused):

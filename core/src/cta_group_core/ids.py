@@ -18,7 +18,7 @@ NodeName = NewType("NodeName", str)
 
 _SEPARATOR = "::"
 _GPU_UUID = re.compile(r"GPU-[0-9A-Za-z][0-9A-Za-z-]{0,58}")
-_NUMBER = re.compile(r"0|[1-9][0-9]{0,4}", re.ASCII)
+_GROUP_ID = re.compile(rf"({_GPU_UUID.pattern}){_SEPARATOR}(0|[1-9][0-9]{{0,4}})")
 
 
 def parse_gpu_uuid(text: str) -> GpuUuid:
@@ -34,15 +34,19 @@ class GroupId:
 
     gpu: GpuUuid
     number: int
-    """From 0 to the GPU's capacity less one."""
+    """From 0 to the GPU's capacity less one; a negative one raises :class:`InvalidText`."""
+
+    def __post_init__(self) -> None:
+        if self.number < 0:
+            raise InvalidText(f"group number {self.number} of {self.gpu}: must be 0 or more")
 
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read the text form; raise :class:`InvalidText` naming the text when it has another form."""
-        uuid, separator, number = text.partition(_SEPARATOR)
-        if not separator or not _NUMBER.fullmatch(number):
+        read = _GROUP_ID.fullmatch(text)
+        if not read:
             raise InvalidText(f"device id {text!r}: must look like GPU-<uuid>{_SEPARATOR}<number>")
-        return cls(gpu=parse_gpu_uuid(uuid), number=int(number))
+        return cls(gpu=GpuUuid(read[1]), number=int(read[2]))
 
     def __str__(self) -> str:
         return f"{self.gpu}{_SEPARATOR}{self.number}"

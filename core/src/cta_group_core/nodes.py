@@ -7,11 +7,12 @@ field; unknown fields are ignored, so that parts can be upgraded one after the o
 from enum import StrEnum
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
+from cta_group_core.errors import ContradictoryGpu
 from cta_group_core.ids import GpuUuid, parse_gpu_uuid
-from cta_group_core.placement import GpuRoom, largest_fit
+from cta_group_core.rooms import GpuRoom, largest_fit
 from cta_group_core.units import GpuUnits
 
 
@@ -82,7 +83,10 @@ class Allocation(ApiModel):
 
 
 class GpuStatus(ApiModel):
-    """Facts, health and holders of one GPU. A GPU that is not served has capacity 0 and says why in ``withheld``."""
+    """Facts, health and holders of one GPU. A GPU that is not served has capacity 0 and says why in ``withheld``.
+
+    The numbers of a GPU with capacity are checked when the value is built: the rules can use them as they are.
+    """
 
     uuid: str
     index: int
@@ -111,13 +115,21 @@ class GpuStatus(ApiModel):
     largest_fit: int = 0
     allocations: tuple[Allocation, ...] = ()
 
+    @model_validator(mode="after")
+    def _numbers_agree(self) -> Self:
+        if self.capacity:
+            self.room()
+        elif self.free or self.largest_fit:
+            raise ContradictoryGpu(f"{self.uuid}: {self.free} groups cannot be free of a capacity of 0")
+        return self
+
     @property
     def is_placeable(self) -> bool:
         """Tell whether new groups of this GPU may be promised."""
         return self.capacity > 0 and self.withheld is None and self.health is GpuHealth.HEALTHY
 
     def room(self) -> GpuRoom:
-        """Return this GPU as the placement rule sees it; call it for a placeable GPU only."""
+        """Return this GPU as the placement rule sees it, its health aside; call it for a GPU with capacity only."""
         units = GpuUnits(sm_count=self.sm_count, capacity=self.capacity, minimum=self.minimum, step=self.step)
         return GpuRoom(uuid=self.gpu_uuid, index=self.index, units=units, free=self.free)
 

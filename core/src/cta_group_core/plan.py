@@ -38,17 +38,15 @@ class SlicePlan:
 
 def plan_slice(profile: GpuProfile, groups: int, *, reserve_mib: int = DEFAULT_RESERVE_MIB) -> SlicePlan:
     """Return the plan for ``groups`` on one GPU, or raise :class:`RequestNotAllowed`."""
+    _check(profile, groups, reserve_mib)
     units = profile.units
-    try:
-        share = slice_of(
-            groups,
-            units=units,
-            capability=profile.capability,
-            memory_total_mib=profile.memory_total_mib,
-            reserve_mib=reserve_mib,
-        )
-    except RequestNotAllowed as refused:
-        raise RequestNotAllowed(f"{profile.name} ({profile.product}): {refused}") from refused
+    share = slice_of(
+        groups,
+        units=units,
+        capability=profile.capability,
+        memory_total_mib=profile.memory_total_mib,
+        reserve_mib=reserve_mib,
+    )
     return SlicePlan(
         gpu=profile.name,
         groups=groups,
@@ -60,3 +58,21 @@ def plan_slice(profile: GpuProfile, groups: int, *, reserve_mib: int = DEFAULT_R
         minimum=units.minimum,
         step=units.step,
     )
+
+
+def _check(profile: GpuProfile, groups: int, reserve_mib: int) -> None:
+    """Refuse in words what a person may ask for, but no slice of this GPU can be."""
+    gpu, units = f"{profile.name} ({profile.product})", profile.units
+    if not 0 <= reserve_mib < profile.memory_total_mib:
+        raise RequestNotAllowed(
+            f"{gpu}: a reserve of {reserve_mib} MiB is not possible; it must be 0 or more, "
+            f"and less than the GPU's {profile.memory_total_mib} MiB"
+        )
+    if not units.allows(groups):
+        nearest = " or ".join(str(size) for size in units.nearest(groups))
+        raise RequestNotAllowed(f"{gpu}: {groups} groups are not allowed: {units.allowed()}; nearest: {nearest}")
+    if groups > units.capacity:
+        raise RequestNotAllowed(
+            f"{gpu}: {groups} groups are {groups // units.capacity} whole GPUs, and a plan is about one; "
+            f"ask for {units.capacity} to see what each of them is"
+        )

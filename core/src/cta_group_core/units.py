@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from cta_group_core.errors import (
+    ContradictoryGpu,
     InvalidText,
     RequestNotAllowed,
     SmCountConflict,
@@ -36,9 +37,12 @@ class ComputeCapability:
         return f"{self.major}.{self.minor}"
 
 
+_SMS_OF_A_PAIR = 2
+
+
 @dataclass(frozen=True, slots=True)
 class Granularity:
-    """The three sizes of a compute capability, in groups (equal to SMs)."""
+    """The three sizes of a compute capability, in groups (equal to SMs); alignment and minimum are whole steps."""
 
     alignment: int
     """Capacity is a multiple of this."""
@@ -46,6 +50,14 @@ class Granularity:
     """Smallest request."""
     step: int
     """A request is a multiple of this."""
+
+    def __post_init__(self) -> None:
+        if min(self.alignment, self.minimum, self.step) <= 0:
+            raise ContradictoryGpu(f"{self}: all three must be above 0")
+        if self.alignment % self.step or self.minimum % self.step:
+            raise ContradictoryGpu(f"{self}: alignment and minimum must be multiples of the step")
+        if self.step % _SMS_OF_A_PAIR:
+            raise ContradictoryGpu(f"{self}: the step must be even, since the driver grants SMs in pairs")
 
 
 # Source: CUDA programming guide, "Green contexts", table of minimum and alignment by compute capability; from 9.0
@@ -138,38 +150,62 @@ def _sms_from_cores(capability: ComputeCapability, cuda_cores: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class GpuUnits:
-    """What one GPU offers. Build it with :func:`units_of`."""
+    """What one GPU offers. Build it with :func:`units_of`.
+
+    Numbers that contradict each other raise :class:`ContradictoryGpu`, also when they come from another program.
+    """
 
     sm_count: int
     capacity: int
     """Groups that are sold: ``sm_count`` rounded down to the alignment."""
     minimum: int
+    """Smallest request."""
     step: int
+
+    def __post_init__(self) -> None:
+        if self.step <= 0 or not 0 < self.minimum <= self.capacity <= self.sm_count:
+            raise ContradictoryGpu(f"{self}: must be 0 < minimum <= capacity <= sm_count and 0 < step")
+        if self.capacity % self.step or self.minimum % self.step:
+            raise ContradictoryGpu(f"{self}: capacity and minimum must be multiples of the step")
 
     def is_whole(self, groups: int) -> bool:
         """Tell whether ``groups`` is this whole GPU (every SM, no MPS)."""
         return groups == self.capacity
 
+    def allows_on_one(self, groups: int) -> bool:
+        """Tell whether ``groups`` can be a request on one such GPU: a fraction of it, or the whole."""
+        if self.is_whole(groups):
+            return True
+        return self.minimum <= groups < self.capacity and groups % self.step == 0
+
+    def allows(self, groups: int) -> bool:
+        """Tell whether ``groups`` is a fraction, a whole GPU or several whole GPUs of this kind."""
+        if groups > self.capacity:
+            return groups % self.capacity == 0
+        return self.allows_on_one(groups)
+
     def check_fraction(self, groups: int) -> None:
         """Raise :class:`RequestNotAllowed` unless ``groups`` can be a request on one such GPU."""
-        if self.is_whole(groups):
-            return
-        if self.minimum <= groups < self.capacity and groups % self.step == 0:
-            return
-        raise RequestNotAllowed(f"{groups} groups are not allowed here: {self.allowed()}")
+        if not self.allows_on_one(groups):
+            raise RequestNotAllowed(f"{groups} groups are not allowed on one GPU of {self.capacity}: {self.allowed()}")
 
     def check_request(self, groups: int) -> None:
         """Raise :class:`RequestNotAllowed` unless ``groups`` is a fraction, a whole GPU or several whole GPUs."""
-        if groups > self.capacity and groups % self.capacity == 0:
-            return
-        self.check_fraction(groups)
+        if not self.allows(groups):
+            raise RequestNotAllowed(f"{groups} groups are not allowed: {self.allowed()}")
 
     def allowed(self) -> str:
         """Say in words which requests are allowed."""
-        return (
-            f"ask for {self.minimum} to {self.capacity} in steps of {self.step} (one GPU), "
-            f"or a multiple of {self.capacity} (whole GPUs)"
-        )
+        whole = f"a multiple of {self.capacity} (whole GPUs)"
+        if self.minimum == self.capacity:
+            return f"ask for {whole}"
+        return f"ask for {self.minimum} to {self.capacity} in steps of {self.step} (one GPU), or {whole}"
+
+    def nearest(self, groups: int) -> tuple[int, ...]:
+        """Return the allowed requests next below and next above ``groups``, which is not allowed itself."""
+        step = self.step if groups < self.capacity else self.capacity
+        below = groups - groups % step
+        return tuple(size for size in (below, below + step) if self.allows(size)) or (self.minimum,)
 
 
 def units_of(sm_count: int, granularity: Granularity) -> GpuUnits:
