@@ -113,19 +113,25 @@ class SmCountSources:
     """What NVML says about the SM count. ``None`` where the call is not supported on that GPU."""
 
     profile_sms: int | None
-    """multiprocessorCount of the GPU instance profile that spans the whole GPU (answers with MIG off too)."""
+    """multiprocessorCount of the largest GPU instance profile (answers with MIG off too)."""
     cuda_cores: int | None
     """nvmlDeviceGetNumGpuCores."""
+
+
+# Source: MIG user guide, A100 profiles: its largest instance has 98 of the 108 SMs, while from Hopper on (measured on an
+# H200) the largest one has them all. So before 9.0 the profile is no source; docs/decisions/0002-sm-count-on-ampere.md.
+_LARGEST_PROFILE_HAS_EVERY_SM_FROM = ComputeCapability(9, 0)
 
 
 def sm_count_of(capability: ComputeCapability, sources: SmCountSources) -> int:
     """Return the SM count that all available sources agree on.
 
+    The instance profile is a source from compute capability 9.0 on; on Ampere MIG leaves some SMs out.
     Raises :class:`SmCountConflict` when they differ, :class:`SmCountUnknown` when none answers, and
     :class:`UnknownComputeCapability` where only the cores are known but not how many make an SM.
     """
     counts: dict[str, int] = {}
-    if sources.profile_sms is not None:
+    if sources.profile_sms is not None and capability >= _LARGEST_PROFILE_HAS_EVERY_SM_FROM:
         counts["whole-GPU instance profile"] = sources.profile_sms
     if sources.cuda_cores is not None:
         counts["CUDA cores"] = _sms_from_cores(capability, sources.cuda_cores)
