@@ -3,6 +3,7 @@
 ::
 
     PluginError
+    ├── BadSetting             a setting has a value that is not allowed
     ├── DriverError            the GPU driver's library
     │   ├── DriverAbsent       no library or no driver on this node: idle, not broken
     │   └── DriverGone         it answered before and cannot any more: exit, so that a fresh process loads it
@@ -14,6 +15,10 @@
 
 class PluginError(Exception):
     """Root of what the plugin raises on purpose."""
+
+
+class BadSetting(PluginError):
+    """A setting has a value that is not allowed; names the setting, the value and what is allowed."""
 
 
 class DriverError(PluginError):

@@ -1,0 +1,203 @@
+"""The command ``cta-group-plugin``: reads the settings and starts one of the two processes of a node.
+
+Exit codes: 0 ended as asked, 1 ended because it could not go on, 2 a setting is wrong.
+"""
+
+import argparse
+import os
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+
+from cta_group_core.profiles import PROFILES, profile_named
+from cta_group_plugin import __version__
+from cta_group_plugin.cli_options import (
+    Options,
+    absolute_path,
+    listen_address,
+    one_of,
+    resource_name,
+    whole_number,
+)
+from cta_group_plugin.errors import BadSetting
+from cta_group_plugin.logs import LOG_FORMATS, LOG_LEVELS, set_up_logs
+from cta_group_plugin.settings import (
+    SUPERVISOR_SOCKET_NAME,
+    EnforcementSettings,
+    MpsSettings,
+    RunSettings,
+    SourceKind,
+)
+
+_BAD_INPUT = 2
+_ABOUT = "The node side of CTA groups: shares each NVIDIA GPU of this node in countable groups."
+_ABOUT_RUN = """\
+Serve kubelet as the device plugin of this node and publish what the GPUs hold as the node's CTANode.
+
+Each option can be given by the environment variable in brackets; the command line wins.
+Without a cluster, with simulated GPUs and a simulated MPS supervisor inside the process:
+
+  cta-group-plugin run --device-plugin-dir DIR --source simulated --profile h100-sxm --count 8 --no-publish
+
+serves the kubelet whose kubelet.sock is in DIR, and registers again whenever that socket is made anew."""
+_ABOUT_MPS = """\
+Keep one MPS control daemon running for each GPU of this node that is shared.
+
+It is a process of its own, so that an upgrade of the device plugin never stops a daemon with clients."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    try:
+        parser = build_parser(os.environ)
+        parsed = parser.parse_args(arguments)
+        start = _start_run if parsed.command == "run" else _start_mps
+        return start(parsed)
+    except BadSetting as bad:
+        print(f"cta-group-plugin: {bad}", file=sys.stderr)
+        return _BAD_INPUT
+
+
+def build_parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
+    """Return the parser of the whole command line; raises BadSetting for a wrong environment variable."""
+    parser = argparse.ArgumentParser(prog="cta-group-plugin", description=_ABOUT)
+    parser.add_argument("--version", action="version", version=f"cta-group-plugin {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    run = _command(commands, "run", "serve kubelet as the device plugin of this node", _ABOUT_RUN)
+    _add_run_options(Options(run, environment))
+    mps = _command(commands, "mps", "keep the MPS daemons of this node running", _ABOUT_MPS)
+    _add_mps_options(Options(mps, environment))
+    return parser
+
+
+def _command(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, short: str, about: str
+) -> argparse.ArgumentParser:
+    return commands.add_parser(
+        name, help=short, description=about, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+
+
+def _add_run_options(options: Options) -> None:
+    default = RunSettings(node_name=socket.gethostname())
+    options.add("--node-name", str, default.node_name, "name of this node in Kubernetes", "NAME")
+    options.add("--resource-name", resource_name, default.resource_name, "resource that pods ask for", "NAME")
+    options.add("--device-plugin-dir", absolute_path, default.device_plugin_dir, "folder with kubelet.sock", "DIR")
+    options.add(
+        "--pod-resources-socket",
+        absolute_path,
+        default.pod_resources_socket,
+        "kubelet's socket that tells which container holds what",
+        "FILE",
+    )
+    _add_gpu_options(options, default)
+    _add_slice_options(options, default)
+    options.add_switch("--publish", "write this node's CTANode to the Kubernetes API", default=default.publish)
+    options.add("--kubeconfig", absolute_path, None, "how to reach the API; default: the pod's service account", "FILE")
+    _add_process_options(options, default.metrics_address)
+
+
+def _add_gpu_options(options: Options, default: RunSettings) -> None:
+    sources = one_of(*(kind.value for kind in SourceKind))
+    options.add("--source", sources, default.source.value, "nvml: the real GPUs; simulated: pretended ones", "SOURCE")
+    products = ", ".join(PROFILES)
+    options.add("--profile", _profile, default.profile, f"product of the simulated GPUs: {products}", "NAME")
+    options.add("--count", whole_number(0, 64), default.count, "how many GPUs are simulated", "N")
+    options.add("--mps-root", absolute_path, default.mps_root, "folder on the host of the GPUs' MPS daemons", "DIR")
+    meaning = f"the MPS supervisor's socket; default: {SUPERVISOR_SOCKET_NAME} in the MPS folder, or with simulated "
+    options.add("--mps-socket", absolute_path, None, meaning + "GPUs a supervisor simulated in this process", "FILE")
+
+
+def _add_slice_options(options: Options, default: RunSettings) -> None:
+    options.add(
+        "--device-list", _device_list, "envvar", "how a container is given its GPU; only envvar until now", "WAY"
+    )
+    most_mib = 1 << 20
+    options.add("--reserve-mib", whole_number(0, most_mib), default.reserve_mib, "MiB of a GPU never given out", "MIB")
+    options.add("--max-clients", whole_number(1, 60), default.max_clients, "containers on one GPU at most", "N")
+    options.add_switch("--enforce-compute", "limit the SMs of a slice", default=default.enforcement.compute)
+    options.add_switch("--enforce-memory", "limit the memory of a slice", default=default.enforcement.memory)
+
+
+def _add_mps_options(options: Options) -> None:
+    default = MpsSettings()
+    options.add("--mps-root", absolute_path, default.mps_root, "folder on the host of the GPUs' MPS daemons", "DIR")
+    meaning = f"socket to serve; default: {SUPERVISOR_SOCKET_NAME} in the MPS folder"
+    options.add("--mps-socket", absolute_path, None, meaning, "FILE")
+    options.add("--control-binary", str, default.control_binary, "NVIDIA's control daemon", "PROGRAM")
+    options.add_switch("--simulated", "run this project's simulated control daemon instead", default=default.simulated)
+    _add_process_options(options, default.metrics_address)
+
+
+def _add_process_options(options: Options, metrics_address: str) -> None:
+    meaning = "where /metrics, /healthz and /readyz are served; empty: nowhere"
+    options.add("--metrics-address", listen_address, metrics_address, meaning, "HOST:PORT")
+    options.add(
+        "--log-level", one_of(*LOG_LEVELS), "info", f"least level that is logged: {', '.join(LOG_LEVELS)}", "LEVEL"
+    )
+    options.add("--log-format", one_of(*LOG_FORMATS), "text", "text for people, json for collectors", "FORMAT")
+
+
+def _profile(text: str) -> str:
+    return profile_named(text).name
+
+
+def _device_list(text: str) -> str:
+    if text == "cdi":
+        raise ValueError("CDI devices are not offered yet; use envvar")
+    return one_of("envvar")(text)
+
+
+def run_settings(parsed: argparse.Namespace) -> RunSettings:
+    """Return the settings of ``run`` out of the parsed command line."""
+    source = SourceKind(parsed.source)
+    default_socket = None if source is SourceKind.SIMULATED else parsed.mps_root / SUPERVISOR_SOCKET_NAME
+    return RunSettings(
+        node_name=parsed.node_name,
+        resource_name=parsed.resource_name,
+        device_plugin_dir=parsed.device_plugin_dir,
+        pod_resources_socket=parsed.pod_resources_socket,
+        source=source,
+        profile=parsed.profile,
+        count=parsed.count,
+        mps_root=parsed.mps_root,
+        mps_socket=parsed.mps_socket or default_socket,
+        reserve_mib=parsed.reserve_mib,
+        max_clients=parsed.max_clients,
+        enforcement=EnforcementSettings(compute=parsed.enforce_compute, memory=parsed.enforce_memory),
+        metrics_address=parsed.metrics_address,
+        publish=parsed.publish,
+        kubeconfig=parsed.kubeconfig,
+        log_level=parsed.log_level,
+        log_format=parsed.log_format,
+    )
+
+
+def mps_settings(parsed: argparse.Namespace) -> MpsSettings:
+    """Return the settings of ``mps`` out of the parsed command line."""
+    return MpsSettings(
+        mps_root=parsed.mps_root,
+        mps_socket=parsed.mps_socket or parsed.mps_root / SUPERVISOR_SOCKET_NAME,
+        control_binary=parsed.control_binary,
+        simulated=parsed.simulated,
+        metrics_address=parsed.metrics_address,
+        log_level=parsed.log_level,
+        log_format=parsed.log_format,
+    )
+
+
+# Each command imports its program only when it starts: the supervisor needs no NVML and the plugin no daemon.
+def _start_run(parsed: argparse.Namespace) -> int:
+    from cta_group_plugin.app import run  # noqa: PLC0415
+
+    settings = run_settings(parsed)
+    set_up_logs(settings.log_level, settings.log_format)
+    return run(settings)
+
+
+def _start_mps(parsed: argparse.Namespace) -> int:
+    from cta_group_plugin.mps.app import run  # noqa: PLC0415
+
+    settings = mps_settings(parsed)
+    set_up_logs(settings.log_level, settings.log_format)
+    return run(settings)

@@ -1,0 +1,86 @@
+"""Settings of both commands, typed and frozen. They enter once, in :mod:`cta_group_plugin.cli`."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from cta_group_core.names import DEFAULT_RESOURCE_NAME
+from cta_group_core.slices import DEFAULT_RESERVE_MIB
+from cta_group_plugin.logs import LogFormat
+
+SUPERVISOR_SOCKET_NAME: Final = "supervisor.sock"
+"""Socket of the MPS supervisor, in the MPS folder of the node."""
+
+
+class SourceKind(StrEnum):
+    """Where the facts about GPUs come from."""
+
+    NVML = "nvml"
+    SIMULATED = "simulated"
+
+
+@dataclass(frozen=True, slots=True)
+class EnforcementSettings:
+    """Which dimension of a slice the driver enforces. Both off: time slicing with accounting only, no MPS."""
+
+    compute: bool = True
+    """Limit the SMs of a container that holds a fraction of a GPU."""
+    memory: bool = True
+    """Limit its memory."""
+
+    @property
+    def uses_mps(self) -> bool:
+        """Tell whether a fraction of a GPU needs an MPS daemon at all."""
+        return self.compute or self.memory
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """Everything that ``cta-group-plugin run`` can be told."""
+
+    node_name: str
+    """Name of the Kubernetes node, which is also the name of its CTANode."""
+    resource_name: str = DEFAULT_RESOURCE_NAME
+    device_plugin_dir: Path = Path("/var/lib/kubelet/device-plugins")
+    """Folder with ``kubelet.sock``; the plugin's own sockets are made beside it."""
+    pod_resources_socket: Path = Path("/var/lib/kubelet/pod-resources/kubelet.sock")
+    source: SourceKind = SourceKind.NVML
+    profile: str = "h100-sxm"
+    """Product of the simulated GPUs."""
+    count: int = 8
+    """How many GPUs are simulated."""
+    mps_root: Path = Path("/run/cta-group/mps")
+    """Folder on the host with one folder for each GPU's MPS daemon; mounted into containers at the same path."""
+    mps_socket: Path | None = None
+    """Socket of the MPS supervisor. ``None``: the supervisor is simulated inside this process."""
+    reserve_mib: int = DEFAULT_RESERVE_MIB
+    """Memory of each GPU that is never given out, MiB."""
+    max_clients: int = 48
+    """Containers on one GPU at most. The MPS server takes 48 clients up to CUDA 13.0 and 60 later."""
+    enforcement: EnforcementSettings = EnforcementSettings()
+    metrics_address: str = "0.0.0.0:9400"
+    """``host:port`` of /metrics, /healthz and /readyz; empty: not served."""
+    publish: bool = True
+    """Write CTANode to the Kubernetes API."""
+    kubeconfig: Path | None = None
+    """``None``: the service account of the pod."""
+    log_level: str = "info"
+    log_format: LogFormat = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class MpsSettings:
+    """Everything that ``cta-group-plugin mps`` can be told."""
+
+    mps_root: Path = Path("/run/cta-group/mps")
+    """Folder on the host with one folder for each GPU's MPS daemon."""
+    mps_socket: Path = Path("/run/cta-group/mps") / SUPERVISOR_SOCKET_NAME
+    """Socket that the supervisor serves."""
+    control_binary: str = "nvidia-cuda-mps-control"
+    simulated: bool = False
+    """Run the simulated control daemon of this project instead of NVIDIA's."""
+    metrics_address: str = "0.0.0.0:9401"
+    """``host:port`` of /metrics, /healthz and /readyz; empty: not served."""
+    log_level: str = "info"
+    log_format: LogFormat = "text"
