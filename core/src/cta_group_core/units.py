@@ -118,8 +118,8 @@ class SmCountSources:
     """nvmlDeviceGetNumGpuCores."""
 
 
-# Source: MIG user guide, A100 profiles: its largest instance has 98 of the 108 SMs, while from Hopper on (measured on an
-# H200) the largest one has them all. So before 9.0 the profile is no source; docs/decisions/0002-sm-count-on-ampere.md.
+# Source: MIG user guide, A100 profiles: its largest instance has 98 of the 108 SMs, while from Hopper on (measured on
+# an H200) the largest one has them all. Before 9.0 it is no source: docs/decisions/0002-sm-count-on-ampere.md.
 _LARGEST_PROFILE_HAS_EVERY_SM_FROM = ComputeCapability(9, 0)
 
 
