@@ -1,0 +1,74 @@
+"""What the demo does on its cluster: a quota, five servers that fit, a sixth that does not."""
+
+from typing import Any
+
+from cluster_harness.waiting import wait_for
+from cta_group_demo.tools import PROJECT, Tools
+
+TEAM = "team-a"
+RESOURCE = "nvidia.com/cta-group"
+FITTING = tuple(f"chat-{number}" for number in range(1, 6))
+REFUSED = "chat-6"
+_MANIFESTS = PROJECT / "demo" / "manifests"
+_PATIENCE_SECONDS = 120.0
+
+
+def wait_for_capacity(tools: Tools) -> str:
+    """Return the groups that the node offers, once it offers any."""
+    return wait_for(lambda: _capacity(tools), "the node to offer groups", _PATIENCE_SECONDS)
+
+
+def give_quota(tools: Tools) -> None:
+    """Declare the team's quota and wait until the API server enforces it."""
+    tools.kubectl("apply", "-f", str(_MANIFESTS / "quota.yaml"))
+    wait_for(lambda: _is_enforced(tools), "the ResourceQuota of the team", _PATIENCE_SECONDS)
+
+
+def start_servers(tools: Tools) -> None:
+    """Make the five servers that the quota has room for and wait until each answers."""
+    for name in FITTING:
+        _create(tools, name)
+    for name in FITTING:
+        tools.kubectl("-n", TEAM, "rollout", "status", f"deployment/{name}", f"--timeout={_PATIENCE_SECONDS:.0f}s")
+
+
+def ask_for_too_much(tools: Tools) -> str:
+    """Make the sixth server and return what ``kubectl cta explain`` says of it."""
+    _create(tools, REFUSED)
+    wait_for(lambda: _has_sentence(tools), f"the explanation of {REFUSED}", _PATIENCE_SECONDS)
+    return tools.cta("explain", f"deployment/{REFUSED}", "-n", TEAM)
+
+
+def pod_of(tools: Tools, name: str) -> dict[str, Any]:
+    """Return the pod of one of the servers."""
+    (pod,) = tools.objects("pods", "-n", TEAM, "-l", f"app={name}")["items"]
+    return dict(pod)
+
+
+def environment_of(tools: Tools, name: str) -> dict[str, str]:
+    """Return the environment that the server's process really has."""
+    lines = tools.kubectl("-n", TEAM, "exec", f"deployment/{name}", "--", "env").splitlines()
+    return dict(line.split("=", 1) for line in lines if "=" in line)
+
+
+def _create(tools: Tools, name: str) -> None:
+    manifest = (_MANIFESTS / "server.yaml").read_text().replace("NAME", name)
+    tools.kubectl("apply", "-f", "-", stdin=manifest)
+
+
+def _capacity(tools: Tools) -> str | None:
+    (node,) = tools.objects("nodes")["items"]
+    groups = node["status"]["allocatable"].get(RESOURCE, "0")
+    return str(groups) if groups != "0" else None
+
+
+def _is_enforced(tools: Tools) -> bool:
+    quotas = tools.objects("resourcequotas", "-n", TEAM)["items"]
+    return any(f"requests.{RESOURCE}" in quota.get("status", {}).get("used", {}) for quota in quotas)
+
+
+def _has_sentence(tools: Tools) -> bool:
+    workloads = tools.objects("ctaworkloads", "-n", TEAM)["items"]
+    return any(
+        REFUSED in it["metadata"]["name"] and "short" in it.get("status", {}).get("message", "") for it in workloads
+    )

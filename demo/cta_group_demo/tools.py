@@ -1,0 +1,56 @@
+"""The programs a person would use on the demo's cluster: kubectl, helm and kubectl cta."""
+
+import json
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PROJECT = Path(__file__).resolve().parents[2]
+TOOLS = PROJECT / ".venv" / "bin"
+
+
+class ToolError(Exception):
+    """A program failed; says which and what it printed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """Programs that talk to the cluster of ``kubeconfig``."""
+
+    kubeconfig: Path
+
+    def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
+        """Run kubectl and return its output."""
+        return self._run("kubectl", *arguments, stdin=stdin)
+
+    def objects(self, *arguments: str) -> Any:
+        """Return what ``kubectl get`` prints as JSON."""
+        return json.loads(self.kubectl("get", *arguments, "-o", "json"))
+
+    def helm(self, *arguments: str) -> str:
+        """Run helm and return its output."""
+        return self._run("helm", *arguments)
+
+    def cta(self, *arguments: str) -> str:
+        """Run ``kubectl cta`` and return its output; findings (exit status 1) are an answer too."""
+        return self._run("kubectl", "cta", *arguments, fine=(0, 1))
+
+    def _run(self, program: str, *arguments: str, stdin: str | None = None, fine: tuple[int, ...] = (0,)) -> str:
+        environment = {
+            **os.environ,
+            "KUBECONFIG": str(self.kubeconfig),
+            "PATH": f"{TOOLS}:{os.environ.get('PATH', os.defpath)}",
+        }
+        done = subprocess.run(
+            [str(TOOLS / program), *arguments],
+            check=False,
+            capture_output=True,
+            text=True,
+            input=stdin,
+            env=environment,
+        )
+        if done.returncode not in fine:
+            raise ToolError(f"{program} {' '.join(arguments)} failed ({done.returncode}):\n{done.stdout}{done.stderr}")
+        return done.stdout
