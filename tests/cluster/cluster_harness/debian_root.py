@@ -43,6 +43,7 @@ def ensure_debian_root() -> Path:
     ready = cache_folder() / "images" / f"debian-{SUITE}-{debian_root_key()}.tar"
     with exclusive(ready.with_suffix(".lock")):
         if not ready.exists():
+            _remove_leftovers()
             with progress("making a Debian root for the images"), _scratch_folder() as root:
                 _debootstrap(root)
                 _trim(root)
@@ -60,8 +61,17 @@ def package_sources() -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+def _scratch_prefix() -> str:
+    return f"debian-root-{debian_root_key()}-"
+
+
+def _remove_leftovers() -> None:
+    for folder in (cache_folder() / "images").glob(f"{_scratch_prefix()}*"):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def _scratch_folder() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="debian-root-", dir=cache_folder() / "images")
+    return tempfile.TemporaryDirectory(prefix=_scratch_prefix(), dir=cache_folder() / "images")
 
 
 def _debootstrap(root: str) -> None:

@@ -1,6 +1,7 @@
 """Builds images with buildah in a store of the project's own: no daemon, no registry, nothing outside the cache."""
 
 import os
+import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,11 @@ class ImageStore:
     """A buildah store below one folder. Every method raises BuildError with the end of buildah's own output."""
 
     folder: Path
+
+    @property
+    def scratch(self) -> Path:
+        """The folder for files that live no longer than a build."""
+        return self.folder / "tmp"
 
     def has_image(self, name: str) -> bool:
         """Say whether an image of that name is in the store."""
@@ -51,8 +57,9 @@ class ImageStore:
         self._run("push", "--quiet", name, f"docker-archive:{partial}:{name}")
         partial.rename(archive)
 
-    def remove_containers(self) -> None:
+    def remove_leftovers(self) -> None:
         """Remove what a build left behind that was killed half-way."""
+        shutil.rmtree(self.scratch, ignore_errors=True)
         self._run("rm", "--all")
 
     def _run(self, *command: str) -> str:
@@ -62,11 +69,10 @@ class ImageStore:
         return done.stdout
 
     def _call(self, *command: str) -> subprocess.CompletedProcess[str]:
-        scratch = self.folder / "tmp"
-        scratch.mkdir(parents=True, exist_ok=True)
+        self.scratch.mkdir(parents=True, exist_ok=True)
         # In a mount namespace of its own: whatever a build mounts is gone with its process, also when that is killed.
         argv: Sequence[str] = ("nice", "unshare", "--mount", "buildah", *self._store_options(), *command)
-        environment = os.environ | {"TMPDIR": str(scratch)}
+        environment = os.environ | {"TMPDIR": str(self.scratch)}
         return subprocess.run(argv, capture_output=True, text=True, check=False, env=environment)
 
     def _store_options(self) -> tuple[str, ...]:

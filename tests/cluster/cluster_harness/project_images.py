@@ -77,9 +77,9 @@ def _build_missing(archives: dict[str, Path]) -> None:
     if missing and os.geteuid():
         raise BuildError("images: only root can build them here (chroot and mounts): run it as root once")
     store = ImageStore(cache_folder() / "images" / "store")
-    store.remove_containers()
+    store.remove_leftovers()
     base = _ensure_base(store)
-    with tempfile.TemporaryDirectory(prefix="build-secrets-") as folder:
+    with tempfile.TemporaryDirectory(prefix="secrets-", dir=store.scratch) as folder:
         secrets = write_build_secrets(Path(folder), os.environ)
         for image in missing:
             with progress(f"building image {image.name}"):
