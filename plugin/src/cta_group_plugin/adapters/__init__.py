@@ -1,0 +1,1 @@
+"""Implementations of the ports: the driver, kubelet, the API server, the MPS supervisor."""
