@@ -37,6 +37,16 @@ def ids_of(index: int, numbers: Sequence[int]) -> list[GroupId]:
     return [GroupId(gpu=uuid_of(index), number=number) for number in numbers]
 
 
+def indexed(rooms: Sequence[GpuRoom]) -> dict[GpuUuid, tuple[int, GpuUnits]]:
+    """Return the GPUs as ``choose_ids`` wants them."""
+    return {gpu.uuid: (gpu.index, gpu.units) for gpu in rooms}
+
+
+def units_only(rooms: Sequence[GpuRoom]) -> dict[GpuUuid, GpuUnits]:
+    """Return the GPUs as ``check_ids`` wants them."""
+    return {gpu.uuid: gpu.units for gpu in rooms}
+
+
 def sizes_on_one(units: GpuUnits) -> list[int]:
     """Return every request that one such GPU may serve, told apart from the rule by counting them up."""
     return sorted({*range(units.minimum, units.capacity, units.step), units.capacity})

@@ -138,7 +138,7 @@ def _check_kept(
             why = "this GPU has no such group" if known else "this GPU is not served by this node now"
             raise DoesNotFit(f"asked for {groups} groups that reuse {group_id}, but {why}")
     held = sum(map(len, kept.values()))
-    if held > groups:
+    if kept and held > groups:
         raise RequestNotAllowed(f"asked for {groups} groups that reuse {held}; ask for {held} or more")
 
 
