@@ -95,6 +95,8 @@ CMD ["run"]
 
 # Not vLLM: a program that reads vLLM's arguments and answers like it, for tests and the demo.
 FROM python AS vllm-stand-in
+RUN printf '#!/bin/sh\nexec python3 /opt/vllm-stand-in/vllm_stand_in.py "$@"\n' >/usr/local/bin/vllm \
+    && chmod 0755 /usr/local/bin/vllm
 COPY tests/stand_in/vllm_stand_in.py /opt/vllm-stand-in/vllm_stand_in.py
 ARG VERSION=unknown
 ARG SOURCE=unknown
@@ -104,4 +106,5 @@ LABEL org.opencontainers.image.title="cta-group-vllm-stand-in" \
       org.opencontainers.image.source="${SOURCE}" \
       org.opencontainers.image.licenses="Apache-2.0"
 USER 65532:65532
-ENTRYPOINT ["python3", "/opt/vllm-stand-in/vllm_stand_in.py"]
+# As vLLM's own image: a pod's args alone are arguments of `vllm serve`.
+ENTRYPOINT ["vllm", "serve"]
