@@ -7,6 +7,7 @@ import ipaddress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Self
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -34,6 +35,11 @@ class KeyPair:
 
     certificate: Path
     key: Path
+
+    @classmethod
+    def named(cls, folder: Path, name: str) -> Self:
+        """Return where an authority puts the files of that name."""
+        return cls(folder / f"{name}.crt", folder / f"{name}.key")
 
 
 class Authority:
@@ -102,7 +108,7 @@ def _alternative(host: str) -> x509.GeneralName:
 
 
 def _write(folder: Path, name: str, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> KeyPair:
-    files = KeyPair(folder / f"{name}.crt", folder / f"{name}.key")
+    files = KeyPair.named(folder, name)
     files.certificate.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
     _write_private(files.key, _pem(key))
     return files

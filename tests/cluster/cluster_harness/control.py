@@ -22,12 +22,12 @@ class Control:
     def __init__(self, folder: Path) -> None:
         self._path = folder / CONTROL_SOCKET
 
-    def start(self, component: Component) -> None:
-        """Start a component; it must not be running."""
-        self._ask({"do": "start", "component": component.to_json()})
+    def declare(self, component: Component) -> None:
+        """Make a component known without starting it; one of that name that runs goes on until it is stopped."""
+        self._ask({"do": "declare", "component": component.to_json()})
 
-    def start_again(self, name: str) -> None:
-        """Start a stopped component as it was started the last time."""
+    def start(self, name: str) -> None:
+        """Start a declared component; it must not be running."""
         self._ask({"do": "start", "name": name})
 
     def stop(
@@ -38,9 +38,14 @@ class Control:
         return int(self._ask(request))
 
     def exit_statuses(self) -> dict[str, int | None]:
-        """Return each started component's exit status, None while it runs."""
+        """Return the exit status of each component that was started, None while it runs."""
         statuses: dict[str, int | None] = self._ask({"do": "status"})
         return statuses
+
+    def names(self) -> list[str]:
+        """Return the names of the declared components in the order of their declaration."""
+        names: list[str] = self._ask({"do": "names"})
+        return names
 
     def forward(self, listener: socket.socket, host: str, port: int) -> None:
         """Carry each connection of the listening socket to ``host:port`` as seen by the supervisor."""

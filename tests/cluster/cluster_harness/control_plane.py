@@ -23,11 +23,11 @@ from typing import Self
 
 from cluster_harness.api_client import ApiClient
 from cluster_harness.binaries import ensure_control_plane_binaries
+from cluster_harness.control_plane_probes import control_plane_probes
 from cluster_harness.control_plane_spec import (
     API_SERVER,
-    CONTROLLER_MANAGER,
+    CREDENTIALS,
     ETCD,
-    SCHEDULER,
     ControlPlaneOptions,
     ControlPlaneSpec,
     Ports,
@@ -35,12 +35,9 @@ from cluster_harness.control_plane_spec import (
 )
 from cluster_harness.kubeconfig import write_kubeconfig
 from cluster_harness.machine import Machine
-from cluster_harness.probes import free_ports, healthy, listens
-from cluster_harness.running import Probe, Running
+from cluster_harness.probes import LOOPBACK, free_ports
+from cluster_harness.running import Running
 from cluster_harness.state_folder import make_state_folder
-
-_ADDRESS = "127.0.0.1"
-_DEFAULT_ACCOUNT = "/api/v1/namespaces/default/serviceaccounts/default"
 
 
 class ControlPlane(Running):
@@ -48,13 +45,13 @@ class ControlPlane(Running):
 
     def __init__(self, machine: Machine, spec: ControlPlaneSpec) -> None:
         authority = spec.credentials.authority.files.certificate
-        self.api = ApiClient(_ADDRESS, spec.ports.api_server, authority, spec.credentials.admin)
-        super().__init__(machine, spec.components(), _probes(spec, self.api))
-        self.server = f"https://{_ADDRESS}:{spec.ports.api_server}"
+        self.server = f"https://{LOOPBACK}:{spec.ports.api_server}"
         self.certificate_authority = authority
         self.admin_kubeconfig = write_kubeconfig(
             spec.folder / "admin.kubeconfig", self.server, authority, spec.credentials.admin
         )
+        self.api = ApiClient(LOOPBACK, spec.ports.api_server, authority, spec.credentials.admin)
+        super().__init__(machine, control_plane_probes(spec.ports, self.api, reach=int))
 
     @classmethod
     def start(cls, options: ControlPlaneOptions | None = None, *, without: Collection[str] = ()) -> Self:
@@ -62,35 +59,18 @@ class ControlPlane(Running):
         binaries = ensure_control_plane_binaries()
         machine = Machine.start(*make_state_folder())
         try:
-            ports = Ports(*free_ports(_ADDRESS, 5))
-            credentials = make_credentials(machine.folder / "credentials", _ADDRESS, ports.api_server)
+            ports = Ports(*free_ports(LOOPBACK, 5))
+            credentials = make_credentials(machine.folder / CREDENTIALS, LOOPBACK, ports.api_server)
             spec = ControlPlaneSpec(
-                machine.folder, _ADDRESS, ports, binaries, credentials, options or ControlPlaneOptions()
+                machine.folder, LOOPBACK, ports, binaries, credentials, options or ControlPlaneOptions()
             )
             started = cls(machine, spec)
-            started._start_all(without)
+            components = spec.components()
+            for component in components.values():
+                machine.control.declare(component)
+            names = [name for name in components if name not in without]
+            started._start_in_order(names, each_ready={ETCD, API_SERVER})
         except BaseException:
             machine.close()
             raise
         return started
-
-    def _start_all(self, without: Collection[str]) -> None:
-        started = [name for name in self._components if name not in without]
-        for name in started:
-            self._machine.control.start(self._components[name])
-            if name in {ETCD, API_SERVER}:  # what follows gives up when these are away
-                self._wait([name])
-        self._wait(started)
-
-
-def _probes(spec: ControlPlaneSpec, api: ApiClient) -> dict[str, Probe]:
-    ports = spec.ports
-    return {
-        ETCD: lambda: listens(_ADDRESS, ports.etcd_client),
-        API_SERVER: api.ready,
-        # Nothing can be admitted before the controller manager has made the default service account.
-        CONTROLLER_MANAGER: lambda: (
-            healthy(_ADDRESS, ports.controller_manager) and api.find(_DEFAULT_ACCOUNT) is not None
-        ),
-        SCHEDULER: lambda: healthy(_ADDRESS, ports.scheduler),
-    }

@@ -14,6 +14,8 @@ ETCD = "etcd"
 API_SERVER = "kube-apiserver"
 CONTROLLER_MANAGER = "kube-controller-manager"
 SCHEDULER = "kube-scheduler"
+CREDENTIALS = "credentials"  # folder in the state folder
+ADMIN = "admin"
 SERVICE_RANGE = "10.96.0.0/16"
 API_SERVICE_ADDRESS = "10.96.0.1"  # the first of SERVICE_RANGE, by Kubernetes' rule
 
@@ -74,7 +76,7 @@ def make_credentials(folder: Path, address: str, port: int) -> Credentials:
     return Credentials(
         authority,
         serving=authority.sign("apiserver", "kube-apiserver", hosts=tuple(hosts)),
-        admin=authority.sign("admin", "kubernetes-admin", groups=("system:masters",)),
+        admin=authority.sign(ADMIN, "kubernetes-admin", groups=("system:masters",)),
         kubelet_client=authority.sign("kubelet-client", "kube-apiserver-kubelet-client", groups=("system:masters",)),
         signing_key=write_signing_key(folder / "service-account.key"),
         controller_manager_kubeconfig=component(CONTROLLER_MANAGER),

@@ -1,6 +1,9 @@
 """Where the components of a cluster run: a warden, a supervisor and a state folder that come and go together."""
 
+import contextlib
 import os
+import select
+import signal
 import subprocess
 import sys
 import tempfile
@@ -10,12 +13,13 @@ from typing import Self, TypeVar
 
 from cluster_harness.components import log_tail
 from cluster_harness.control import Control
-from cluster_harness.errors import DeadlineError, StartError
+from cluster_harness.errors import DeadlineError, HarnessError, StartError
+from cluster_harness.state_folder import DETACH, WARDEN_PID
 from cluster_harness.waiting import wait_for
 
 _PACKAGE_ROOT = Path(__file__).resolve().parent.parent
 _START_SECONDS = 20.0
-_END_TIMEOUT_SECONDS = 40.0
+_END_SECONDS = 40.0
 
 T = TypeVar("T")
 
@@ -23,41 +27,48 @@ T = TypeVar("T")
 class Machine:
     """Where the components of a cluster run: a warden, its supervisor and a state folder.
 
-    The one that started it ends it by ``close()``, or by dying.
+    The one that started it ends it by ``close()``, or by dying, unless it called ``detach()`` before.
     """
 
-    def __init__(self, folder: Path, warden: subprocess.Popen[bytes] | None = None) -> None:
+    def __init__(self, folder: Path, warden: int, process: subprocess.Popen[bytes] | None = None) -> None:
         self.folder = folder
         self.control = Control(folder)
-        self._warden = warden
+        self._warden = warden  # a descriptor of the process: never another one that got its number
+        self._process = process  # the same, where it is a child of this process
 
     @classmethod
-    def start(cls, folder: Path, lock: int, *, detached: bool = False) -> Self:
-        """Start the warden, which takes over ``lock``; a detached one lives on when the caller ends."""
-        command = [sys.executable, "-m", "cluster_harness.warden", str(folder)]
+    def start(cls, folder: Path, lock: int) -> Self:
+        """Start the warden, which takes over ``lock``, and return when its supervisor answers."""
         with tempfile.TemporaryFile() as log:  # not in the folder, which a warden that fails removes
             warden = subprocess.Popen(
-                [*command, *(["--detached"] if detached else [])],
+                [sys.executable, "-m", "cluster_harness.warden", str(folder)],
                 cwd="/",
                 env=_environment(),
-                stdin=subprocess.DEVNULL if detached else subprocess.PIPE,
+                stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
                 pass_fds=[lock],
                 start_new_session=True,
             )
             os.close(lock)
-            machine = cls(folder, warden)
+            machine = cls(folder, os.pidfd_open(warden.pid), warden)
             wait_for(lambda: machine.control.answers() or machine._is_over(), "start of the warden", _START_SECONDS)
             if machine._is_over():
                 log.seek(0)
                 raise StartError(f"the cluster in {folder} ended at once:\n{log.read().decode(errors='replace')}")
         return machine
 
-    @property
-    def warden_process_id(self) -> int | None:
-        """The warden's process id, None where this object did not start it."""
-        return self._warden.pid if self._warden else None
+    @classmethod
+    def attach(cls, folder: Path) -> Self:
+        """Return the machine of a cluster that was started elsewhere; HarnessError where none runs in the folder."""
+        try:
+            warden = os.pidfd_open(int((folder / WARDEN_PID).read_text()))
+        except OSError as error:
+            raise HarnessError(f"no cluster runs in {folder}") from error
+        machine = cls(folder, warden)
+        if not machine.control.answers():  # the number may belong to another process by now
+            raise HarnessError(f"no cluster runs in {folder}")
+        return machine
 
     def wait(self, probe: Callable[[], T | None], component: str, timeout_seconds: float) -> T:
         """Wait for a sign that the component works; StartError with its log when it ends or the sign never comes."""
@@ -71,18 +82,24 @@ class Machine:
         except DeadlineError as error:
             raise StartError(f"{error}; its log ends:\n{log_tail(self.folder, component)}") from error
 
+    def detach(self) -> None:
+        """Let the cluster live on when this process ends."""
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.write(DETACH)
+            self._process.stdin.close()
+
     def close(self) -> None:
         """End every process and remove the state folder; return when that is done."""
-        if self._warden is None:
-            return
-        if self._warden.stdin is not None:
-            self._warden.stdin.close()
-        else:
-            self._warden.terminate()
-        self._warden.wait(_END_TIMEOUT_SECONDS)
+        with contextlib.suppress(ProcessLookupError):  # it has ended already
+            signal.pidfd_send_signal(self._warden, signal.SIGTERM)
+        if not self._is_over(_END_SECONDS):
+            raise DeadlineError(f"the warden of {self.folder} has not ended within {_END_SECONDS:g} s")
+        if self._process is not None:
+            self._process.communicate()
 
-    def _is_over(self) -> bool:
-        return self._warden is not None and self._warden.poll() is not None
+    def _is_over(self, timeout_seconds: float = 0.0) -> bool:
+        ready, _, _ = select.select([self._warden], [], [], timeout_seconds)
+        return bool(ready)
 
     def _must_run(self, component: str) -> None:
         status = self.control.exit_statuses().get(component)

@@ -1,29 +1,19 @@
-"""Signs that something works at an address of this network namespace."""
+"""Signs that something works at an address of this network namespace, and ports that nobody uses."""
 
 import http.client
 import socket
 import ssl
+from typing import Literal
 
+LOOPBACK = "127.0.0.1"
 _TIMEOUT_SECONDS = 2.0
 
 
-def listens(host: str, port: int) -> bool:
-    """Return whether a TCP connection is accepted."""
+def healthy(scheme: Literal["http", "https"], host: str, port: int, path: str) -> bool:
+    """Return whether the path is answered with 200, whoever signed the server's certificate."""
+    connection = _connection(scheme, host, port)
     try:
-        socket.create_connection((host, port), _TIMEOUT_SECONDS).close()
-    except OSError:
-        return False
-    return True
-
-
-def healthy(host: str, port: int) -> bool:
-    """Return whether ``/healthz`` answers 200 over TLS, whoever signed the certificate."""
-    tls = ssl.create_default_context()
-    tls.check_hostname = False
-    tls.verify_mode = ssl.CERT_NONE
-    connection = http.client.HTTPSConnection(host, port, context=tls, timeout=_TIMEOUT_SECONDS)
-    try:
-        connection.request("GET", "/healthz")
+        connection.request("GET", path)
         return connection.getresponse().status == http.HTTPStatus.OK
     except (OSError, http.client.HTTPException):
         return False
@@ -38,3 +28,12 @@ def free_ports(host: str, count: int) -> list[int]:
     for listener in sockets:
         listener.close()
     return ports
+
+
+def _connection(scheme: Literal["http", "https"], host: str, port: int) -> http.client.HTTPConnection:
+    if scheme == "http":
+        return http.client.HTTPConnection(host, port, timeout=_TIMEOUT_SECONDS)
+    tls = ssl.create_default_context()
+    tls.check_hostname = False
+    tls.verify_mode = ssl.CERT_NONE
+    return http.client.HTTPSConnection(host, port, context=tls, timeout=_TIMEOUT_SECONDS)

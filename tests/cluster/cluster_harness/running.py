@@ -1,11 +1,11 @@
 """What a control plane and a cluster have in common: components that are stopped and started by name, and an end."""
 
 import signal
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from types import TracebackType
 from typing import Self
 
-from cluster_harness.components import Component, log_file
+from cluster_harness.components import log_file
 from cluster_harness.machine import Machine
 
 READY_TIMEOUT_SECONDS = 60.0
@@ -15,9 +15,8 @@ Probe = Callable[[], bool]
 class Running:
     """Components that run; ended by leaving the ``with`` block or by ``close``."""
 
-    def __init__(self, machine: Machine, components: Mapping[str, Component], probes: Mapping[str, Probe]) -> None:
+    def __init__(self, machine: Machine, probes: Mapping[str, Probe]) -> None:
         self._machine = machine
-        self._components = components
         self._probes = probes
 
     def __enter__(self) -> Self:
@@ -34,7 +33,7 @@ class Running:
 
     def stop_component(self, name: str, how: signal.Signals = signal.SIGTERM) -> int:
         """Stop the component and return its exit status (that of a signal is negative)."""
-        return self._machine.control.stop(self._known(name).name, how)
+        return self._machine.control.stop(self._known(name), how)
 
     def start_component(self, name: str) -> None:
         """Start the stopped component and return when it works."""
@@ -48,13 +47,23 @@ class Running:
 
     def log(self, name: str) -> str:
         """Return the whole log of the component, over its restarts."""
-        path = log_file(self._machine.folder, self._known(name).name)
+        path = log_file(self._machine.folder, self._known(name))
         return path.read_text(errors="replace") if path.exists() else ""
 
-    def _known(self, name: str) -> Component:
-        if name not in self._components:
-            raise ValueError(f"no component {name!r}; there are {', '.join(self._components)}")
-        return self._components[name]
+    def _start_in_order(self, names: Iterable[str], *, each_ready: Collection[str]) -> None:
+        """Start the components; the next ones wait for those in ``each_ready``, without which they would give up."""
+        started = list(names)
+        for name in started:
+            self._machine.control.start(name)
+            if name in each_ready:
+                self._wait([name])
+        self._wait(started)
+
+    def _known(self, name: str) -> str:
+        names = self._machine.control.names()
+        if name not in names:
+            raise ValueError(f"no component {name!r}; there are {', '.join(names)}")
+        return name
 
     def _wait(self, names: Iterable[str]) -> None:
         for name in names:

@@ -12,11 +12,14 @@ from pathlib import Path
 
 from cluster_harness import cgroups
 from cluster_harness.components import LOG_FOLDER
+from cluster_harness.errors import HarnessError
 
 BASE = Path("/tmp")  # noqa: S108 - made by mkdtemp, so nobody else can have it
 PREFIX = "cta-cluster-"
 LOCK = "lock"
 NODE_PLAN = "node.json"
+WARDEN_PID = "warden.pid"
+DETACH = b"detach"  # what an owner tells the warden before it leaves the cluster to itself
 
 
 def make_state_folder() -> tuple[Path, int]:
@@ -28,6 +31,12 @@ def make_state_folder() -> tuple[Path, int]:
     os.set_inheritable(descriptor, True)  # noqa: FBT003 - the name of the standard library's argument is positional
     (folder / LOG_FOLDER).mkdir()
     return folder, descriptor
+
+
+def require_root() -> None:
+    """Raise HarnessError where this process may not make namespaces, cgroups and mounts."""
+    if os.geteuid() != 0:
+        raise HarnessError("a cluster with a node needs root: namespaces, cgroups and mounts are made for it")
 
 
 def sweep() -> list[Path]:

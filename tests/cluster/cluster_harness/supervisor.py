@@ -49,8 +49,12 @@ class Supervisor:
     async def answer(self, request: dict[str, Any], descriptors: list[int]) -> object:
         """Carry out one request; raise ValueError in words for one that makes no sense."""
         match request:
-            case {"do": "start", "component": dict(fields)}:
-                return self._start(Component.from_json(fields))
+            case {"do": "declare", "component": dict(fields)}:
+                component = Component.from_json(fields)
+                self._components[component.name] = component
+                return None
+            case {"do": "names"}:
+                return list(self._components)
             case {"do": "start", "name": str(name)}:
                 return self._start(self._known(name))
             case {"do": "stop", "name": str(name), "signal": int(number), "timeout_seconds": float(seconds)}:
@@ -88,7 +92,6 @@ class Supervisor:
             setsid=True,
             setsigdef=[signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGPIPE],
         )
-        self._components[component.name] = component
         self._exits[pid] = asyncio.get_running_loop().create_future()
         self._pids[component.name] = pid
         return pid
@@ -99,8 +102,9 @@ class Supervisor:
             await self._stop(name, signal.SIGKILL, 0)
 
     async def _stop(self, name: str, number: int, timeout_seconds: float) -> int:
-        self._known(name)
-        pid = self._pids[name]
+        pid = self._pids.get(self._known(name).name)
+        if pid is None:
+            raise ValueError(f"{name} was never started")
         ended = self._exits[pid]
         if not ended.done():
             os.kill(pid, number)

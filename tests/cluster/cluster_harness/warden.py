@@ -13,24 +13,28 @@ import subprocess
 import sys
 from pathlib import Path
 
-from cluster_harness import cgroups
-from cluster_harness.state_folder import NODE_PLAN, remove_state
+from cluster_harness.state_folder import DETACH, NODE_PLAN, WARDEN_PID, remove_state
 
 _END_TIMEOUT_SECONDS = 20.0
-_NAMESPACES = ("--pid", "--net", "--mount", "--uts", "--ipc", "--cgroup", "--fork", "--kill-child=KILL")
+_NAMESPACES = ("--pid", "--net", "--mount", "--uts", "--ipc", "--fork", "--kill-child=KILL")
 
 
 def main() -> None:
-    """Run the supervisor for the state folder of the first argument; ``--detached`` ignores standard input."""
+    """Run the supervisor of the state folder given as the first argument, and clean up behind it."""
     folder = Path(sys.argv[1])
-    private = (folder / NODE_PLAN).exists()
-    wake = _wake_on_signals()
-    supervisor = _start_supervisor(folder, private=private)
-    watched: list[int] = [wake] if "--detached" in sys.argv else [wake, sys.stdin.fileno()]
-    pidfd = os.pidfd_open(supervisor.pid)
-    select.select([*watched, pidfd], [], [])
+    (folder / WARDEN_PID).write_text(str(os.getpid()))
+    told_to_end = _wake_on_signals()
+    supervisor = _start_supervisor(folder, private=(folder / NODE_PLAN).exists())
+    _wait(told_to_end, os.pidfd_open(supervisor.pid))
     _end(supervisor)
     remove_state(folder)
+
+
+def _wait(*reasons: int) -> None:
+    """Return when one of the descriptors becomes readable, or standard input ends without a DETACH before."""
+    ready, _, _ = select.select([sys.stdin.fileno(), *reasons], [], [])
+    if ready == [sys.stdin.fileno()] and os.read(sys.stdin.fileno(), len(DETACH)) == DETACH:
+        select.select(reasons, [], [])
 
 
 def _wake_on_signals() -> int:
@@ -44,13 +48,9 @@ def _wake_on_signals() -> int:
 
 def _start_supervisor(folder: Path, *, private: bool) -> subprocess.Popen[bytes]:
     """Start the supervisor on a pipe; it ends when this process closes the pipe or dies."""
-    argv = [sys.executable, "-m", "cluster_harness.supervisor", str(folder)]
-    if not private:
-        return subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *argv], stdin=subprocess.PIPE)
-    with cgroups.inside(folder.name):
-        return subprocess.Popen(
-            ["setpriv", "--pdeathsig", "KILL", "unshare", *_NAMESPACES, *argv], stdin=subprocess.PIPE
-        )
+    namespaces = ("unshare", *_NAMESPACES) if private else ()
+    argv = ["setpriv", "--pdeathsig", "KILL", *namespaces, sys.executable, "-m", "cluster_harness.supervisor"]
+    return subprocess.Popen([*argv, str(folder)], stdin=subprocess.PIPE)
 
 
 def _end(supervisor: subprocess.Popen[bytes]) -> None:

@@ -1,0 +1,200 @@
+"""The private cluster runs pods, is reached from the machine, and leaves nothing of itself on it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+from kubernetes import client, config
+
+from cluster_harness.api_client import Json
+from cluster_harness.base_images import BUSYBOX_IMAGE
+from cluster_harness.cgroups import hierarchies
+from cluster_harness.cluster import Cluster
+from cluster_harness.control import Control
+from cluster_harness.machine import Machine
+from cluster_harness.node_plan import NodePlan
+from cluster_harness.state_folder import BASE, WARDEN_PID, make_state_folder, sweep
+from cluster_harness.waiting import wait_for
+
+HARNESS = Path(__file__).resolve().parents[1] / "cluster"
+SERVE = "mkdir /www && echo served > /www/index.html && exec httpd -f -p 8080 -h /www"
+# Another name and another kubelet folder than the shared cluster's, which runs at the same time.
+OWNER = """
+import json, sys
+from cluster_harness.cluster import Cluster, ClusterOptions
+from cluster_harness.node_plan import NodePlan
+from cluster_harness.node_spec import NodeOptions
+plan = NodePlan(name="other", kubelet_root="/var/lib/elsewhere/kubelet")
+options = NodeOptions(plan, kubelet_config={"maxPods": 7}, labels={"example.com/kind": "spare"})
+cluster = Cluster.start(ClusterOptions(node=options))
+node = cluster.api.get("/api/v1/nodes/other")
+print(json.dumps({"folder": str(cluster.folder), "node": node}), flush=True)
+sys.stdin.read()
+"""
+
+
+def pod(name: str, script: str) -> Json:
+    """Return a pod of one busybox container that runs a shell script."""
+    container = {
+        "name": "main",
+        "image": BUSYBOX_IMAGE,
+        "imagePullPolicy": "Never",
+        "command": ["sh", "-c", script],
+    }
+    spec = {"containers": [container], "terminationGracePeriodSeconds": 0}
+    return {"metadata": {"name": name, "labels": {"app": name}}, "spec": spec}
+
+
+def run_pod(cluster: Cluster, namespace: str, name: str) -> Json:
+    """Make a pod that serves a page and return it as soon as it runs."""
+    pods = f"/api/v1/namespaces/{namespace}/pods"
+    cluster.api.create(pods, pod(name, SERVE))
+
+    def running() -> Json | None:
+        found = cluster.api.get(f"{pods}/{name}")
+        return found if found["status"]["phase"] == "Running" else None
+
+    return wait_for(running, f"pod {name} running")
+
+
+def page(port: int) -> str | None:
+    """Return what the server at the port of this machine's loopback says, None while there is none."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5) as answer:
+            return str(answer.read().decode())
+    except OSError:
+        return None
+
+
+def processes_of(folder: Path) -> list[Path]:
+    """Return the processes that live in the PID namespace of the cluster's supervisor."""
+    home = namespace_of(Path(f"/proc/{Control(folder).process_id()}"))
+    return [process for process in Path("/proc").glob("[0-9]*") if namespace_of(process) == home]
+
+
+def namespace_of(process: Path) -> Path | None:
+    """Return the PID namespace of a process, None when it has ended."""
+    try:
+        return (process / "ns/pid").readlink()
+    except OSError:
+        return None
+
+
+def mounts_of(name: str) -> list[str]:
+    """Return the mounts of this machine that name the state folder."""
+    return [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if name in line]
+
+
+def traces(name: str) -> list[str]:
+    """Return what this machine shows of the cluster whose state folder has that name, processes apart."""
+    places = [BASE / name, *(hierarchy.root / name for hierarchy in hierarchies())]
+    return [*mounts_of(name), *(str(place) for place in places if place.exists())]
+
+
+def machine_state() -> dict[str, object]:
+    """Return what a kubelet, a container runtime and a network plugin change where they are not kept from it."""
+    folders = (
+        "/var/lib/kubelet",
+        "/var/lib/containerd",
+        "/run/containerd",
+        "/run/cta-group",
+        "/var/lib/cni",
+        "/etc/cdi",
+    )
+    settings = ("kernel/panic", "kernel/panic_on_oops", "vm/overcommit_memory", "net/ipv4/ip_forward")
+    return {
+        "folders": [folder for folder in folders if Path(folder).exists()],
+        "settings": [Path("/proc/sys", setting).read_text() for setting in settings],
+        "interfaces": sorted(path.name for path in Path("/sys/class/net").iterdir()),
+    }
+
+
+def test_a_pod_runs_and_its_service_is_reached_from_the_machine(cluster: Cluster, namespace: str) -> None:
+    """Scheduler, kubelet, runtime, network and service proxy work together, and a forward leads to the service."""
+    run_pod(cluster, namespace, "web")
+    service = {
+        "metadata": {"name": "web"},
+        "spec": {"selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": 8080}]},
+    }
+    made = cluster.api.create(f"/api/v1/namespaces/{namespace}/services", service)
+    port = cluster.forward(made["spec"]["clusterIP"], 80)
+    assert wait_for(lambda: page(port), "the page of the service") == "served\n"
+
+
+def test_an_ordinary_client_works_with_the_admin_kubeconfig(cluster: Cluster) -> None:
+    """The kubeconfig alone is enough for a client outside the cluster's network."""
+    with config.new_client_from_config(str(cluster.admin_kubeconfig)) as made:  # type: ignore[no-untyped-call]
+        nodes = client.CoreV1Api(made).list_node().items
+    assert [node.metadata and node.metadata.name for node in nodes] == [cluster.node.name]
+
+
+def test_a_pod_lives_through_a_restart_of_the_kubelet(cluster: Cluster, namespace: str) -> None:
+    """Only the kubelet restarts: the container that ran before is the one that runs after."""
+    before = run_pod(cluster, namespace, "lasting")
+    cluster.restart_kubelet()
+    run_pod(cluster, namespace, "later")  # so the new kubelet has taken over
+    after = cluster.api.get(f"/api/v1/namespaces/{namespace}/pods/lasting")
+    assert (
+        after["status"]["containerStatuses"][0]["containerID"]
+        == before["status"]["containerStatuses"][0]["containerID"]
+    )
+    assert after["status"]["containerStatuses"][0]["restartCount"] == 0
+    assert page(cluster.forward(before["status"]["podIP"], 8080)) == "served\n"
+
+
+def test_a_command_runs_inside_the_node(cluster: Cluster) -> None:
+    """The node has its own name, processes and folders."""
+    assert cluster.exec_in_node(["hostname"]).strip() == cluster.node.name
+    assert "kubelet.sock" in cluster.exec_in_node(["ls", "/var/lib/kubelet/device-plugins"])
+    assert (cluster.node.kubelet_folder / "device-plugins/kubelet.sock").is_socket()
+
+
+def test_nothing_is_left_when_the_owner_is_killed() -> None:
+    """SIGKILL of the owner ends every process and removes mounts, interfaces, cgroups and folders; options are kept."""
+    before = machine_state()
+    environment = os.environ | {"PYTHONPATH": str(HARNESS)}
+    with subprocess.Popen(
+        [sys.executable, "-c", OWNER], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as owner:
+        assert owner.stdout is not None
+        told = json.loads(owner.stdout.readline())
+        folder = Path(told["folder"])
+        during = machine_state()
+        mounts = mounts_of(folder.name)
+        processes = processes_of(folder)
+        owner.kill()
+    assert told["node"]["status"]["capacity"]["pods"] == "7"
+    assert told["node"]["metadata"]["labels"]["example.com/kind"] == "spare"
+    assert during == before
+    assert mounts == []
+    assert len(processes) >= 8
+    wait_for(lambda: not any(process.exists() for process in processes), "end of all processes")
+    wait_for(lambda: not traces(folder.name), "removal of every trace")
+    assert machine_state() == before
+
+
+def test_what_a_killed_warden_leaves_is_swept_at_the_next_start() -> None:
+    """Processes end with the warden at once; its folder and cgroups go as soon as anybody starts a cluster."""
+    folder, lock = make_state_folder()
+    NodePlan(name="doomed").write(folder)
+    machine = Machine.start(folder, lock)
+    processes = processes_of(folder)
+    try:
+        os.kill(int((folder / WARDEN_PID).read_text()), signal.SIGKILL)
+        wait_for(lambda: not any(process.exists() for process in processes), "end of all processes")
+        assert folder.exists()
+        assert folder in sweep()
+        assert traces(folder.name) == []
+    finally:
+        machine.close()
+
+
+def test_a_kubelet_folder_on_the_machine_itself_is_refused() -> None:
+    """A folder that the node does not have to itself would appear on the machine, so it is refused in words."""
+    with pytest.raises(ValueError, match=r"'/srv/kubelet' must lie below one of /etc, /opt, /var"):
+        NodePlan(kubelet_root="/srv/kubelet")
