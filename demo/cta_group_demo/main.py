@@ -3,6 +3,7 @@
 import sys
 import time
 
+from cluster_harness.tools import PROJECT, ToolError, Tools
 from cta_group_core.names import (
     ANNOTATION_ALIGNMENT,
     ENV_GPU_UUID,
@@ -10,7 +11,6 @@ from cta_group_core.names import (
     ENV_MPS_PERCENTAGE,
 )
 from cta_group_demo import play, stage
-from cta_group_demo.tools import PROJECT, ToolError, Tools
 
 _STARTED = time.monotonic()
 

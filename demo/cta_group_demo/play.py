@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from cluster_harness.tools import PROJECT, Tools
 from cluster_harness.waiting import wait_for
-from cta_group_demo.tools import PROJECT, Tools
 
 TEAM = "team-a"
 RESOURCE = "nvidia.com/cta-group"
@@ -53,7 +53,7 @@ def environment_of(tools: Tools, name: str) -> dict[str, str]:
 
 def _create(tools: Tools, name: str) -> None:
     manifest = (_MANIFESTS / "server.yaml").read_text().replace("NAME", name)
-    tools.kubectl("apply", "-f", "-", stdin=manifest)
+    tools.apply(manifest)
 
 
 def _capacity(tools: Tools) -> str | None:

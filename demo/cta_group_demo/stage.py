@@ -4,15 +4,14 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from cluster_harness import release
 from cluster_harness.cluster import Cluster
 from cluster_harness.errors import HarnessError
 from cluster_harness.project_images import ensure_images
-from cta_group_demo.tools import PROJECT, Tools
+from cluster_harness.tools import PROJECT, Tools
 
 STATE = PROJECT / "build" / "demo"
 KUBECONFIG = STATE / "kubeconfig"
-RELEASE = "cta-group"
-NAMESPACE = "cta-group"
 _NOTE = STATE / "cluster-folder"
 
 Say = Callable[[str], None]
@@ -42,17 +41,13 @@ def begin(say: Say) -> tuple[Cluster, Tools]:
     if end():
         say("ended the demo that was still running")
     say("building the images (no time when they are built)")
-    archives = ensure_images()
+    ensure_images()
     say("starting Kubernetes (the first time it is built from source: about ten minutes)")
     cluster = Cluster.start()
     try:
         _remember(cluster)
-        say("importing the images")
-        for archive in archives.values():
-            cluster.import_image(archive)
-        tools = Tools(KUBECONFIG)
-        say("helm install cta-group charts/cta-group")
-        _install(tools)
+        say("importing the images, helm install cta-group charts/cta-group")
+        tools = release.install(cluster, kubeconfig=KUBECONFIG)
     except BaseException:
         cluster.close()
         raise
@@ -64,11 +59,3 @@ def _remember(cluster: Cluster) -> None:
     STATE.mkdir(parents=True, exist_ok=True)
     _NOTE.write_text(str(cluster.folder))
     shutil.copy(cluster.admin_kubeconfig, KUBECONFIG)
-
-
-def _install(tools: Tools) -> None:
-    tools.helm(
-        *("install", RELEASE, str(PROJECT / "charts" / "cta-group")),
-        *("--namespace", NAMESPACE, "--create-namespace"),
-        *("--values", str(PROJECT / "demo" / "values.yaml"), "--wait", "--timeout", "3m"),
-    )

@@ -1,4 +1,4 @@
-"""The programs a person would use on the demo's cluster: kubectl, helm and kubectl cta."""
+"""The programs a person uses on a cluster: kubectl, helm and kubectl cta, as set-up put them into ``.venv/bin``."""
 
 import json
 import os
@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-PROJECT = Path(__file__).resolve().parents[2]
+from cluster_harness.errors import HarnessError
+
+PROJECT = Path(__file__).resolve().parents[3]
 TOOLS = PROJECT / ".venv" / "bin"
+_TIMEOUT_SECONDS = 300.0
 
 
-class ToolError(Exception):
+class ToolError(HarnessError):
     """A program failed; says which and what it printed."""
 
 
@@ -28,6 +31,10 @@ class Tools:
     def objects(self, *arguments: str) -> Any:
         """Return what ``kubectl get`` prints as JSON."""
         return json.loads(self.kubectl("get", *arguments, "-o", "json"))
+
+    def apply(self, manifest: str) -> None:
+        """Make or change the objects of a YAML text."""
+        self.kubectl("apply", "-f", "-", stdin=manifest)
 
     def helm(self, *arguments: str) -> str:
         """Run helm and return its output."""
@@ -50,6 +57,7 @@ class Tools:
             text=True,
             input=stdin,
             env=environment,
+            timeout=_TIMEOUT_SECONDS,
         )
         if done.returncode not in fine:
             raise ToolError(f"{program} {' '.join(arguments)} failed ({done.returncode}):\n{done.stdout}{done.stderr}")

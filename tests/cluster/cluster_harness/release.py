@@ -1,0 +1,32 @@
+"""The chart on a cluster with simulated GPUs, installed by Helm as a user would, from the images of this checkout."""
+
+from pathlib import Path
+
+from cluster_harness.cluster import Cluster
+from cluster_harness.project_images import ensure_images
+from cluster_harness.tools import PROJECT, Tools
+
+NAME = "cta-group"
+NAMESPACE = "cta-group"
+CHART = PROJECT / "charts" / "cta-group"
+SIMULATED_VALUES = PROJECT / "demo" / "values.yaml"
+
+
+def install(cluster: Cluster, *more: str, kubeconfig: Path | None = None) -> Tools:
+    """Load the project's images, install the chart with ``more`` arguments for Helm, and return the user's tools."""
+    for archive in ensure_images().values():
+        cluster.import_image(archive)
+    tools = Tools(kubeconfig or cluster.admin_kubeconfig)
+    helm(tools, "install", "--create-namespace", *more)
+    return tools
+
+
+def upgrade(tools: Tools, *more: str) -> None:
+    """Upgrade the release to this checkout's chart with ``more`` arguments for Helm."""
+    helm(tools, "upgrade", *more)
+
+
+def helm(tools: Tools, verb: str, *more: str) -> None:
+    """Install or upgrade the release with the values of simulated GPUs and wait until everything of it is ready."""
+    place = ("--namespace", NAMESPACE, "--values", str(SIMULATED_VALUES), "--wait", "--timeout", "3m")
+    tools.helm(verb, NAME, str(CHART), *place, *more)
