@@ -1,0 +1,70 @@
+"""CTAQuota: how many groups a team may hold. The schema is ``crds/``; these are its types.
+
+It is enforced by ordinary ResourceQuota objects, one in each namespace; how the groups are shared between them is in
+:mod:`cta_group_core.quota_split`.
+"""
+
+from collections.abc import Mapping
+
+from pydantic import Field
+
+from cta_group_core.nodes import ApiModel, Condition
+from cta_group_core.selectors import LabelSelector
+
+CONDITION_READY = "Ready"
+"""True while every namespace of the quota is limited as its status says."""
+CONDITION_OVERCOMMITTED = "Overcommitted"
+"""True while pods hold more than ``groups``, because the quota came after them or was lowered."""
+CONDITION_CONFLICT = "NamespaceConflict"
+"""True while another, older CTAQuota selects a namespace of this one too and keeps it."""
+CONDITION_FOREIGN = "ForeignResourceQuota"
+"""True while a ResourceQuota that people made limits, or pretends to limit, the same resource."""
+
+
+class QuotaSpec(ApiModel):
+    """What a person wants: ``groups`` over the namespaces named, or over those that the selector matches."""
+
+    groups: int = Field(ge=0)
+    namespaces: tuple[str, ...] | None = None
+    namespace_selector: LabelSelector | None = None
+
+    def selects(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        """Tell whether a namespace belongs to this quota. Neither list nor selector: no namespace does."""
+        if self.namespaces is not None:
+            return namespace in self.namespaces
+        return self.namespace_selector is not None and self.namespace_selector.matches(labels)
+
+
+class NamespaceShare(ApiModel):
+    """The part of a quota that one namespace has."""
+
+    name: str
+    hard: int
+    used: int
+    pending: int = 0
+    """Groups of pods that this share keeps from being created."""
+
+
+class QuotaStatus(ApiModel):
+    """What the operator observes; written by it alone."""
+
+    observed_generation: int | None = None
+    groups: int = 0
+    used: int = 0
+    pending: int = 0
+    namespaces: tuple[NamespaceShare, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+
+
+def quota_key(resource_name: str) -> str:
+    """Return the key of a ResourceQuota that the API server enforces for an extended resource.
+
+    Only the ``requests.`` form is: it accepts ``limits.`` and the bare name too, and never enforces them (Kubernetes
+    1.37, quota evaluator of pods).
+    """
+    return f"requests.{resource_name}"
+
+
+def unenforced_keys(resource_name: str) -> tuple[str, ...]:
+    """Return the spellings that the API server accepts in a ResourceQuota and silently ignores."""
+    return (f"limits.{resource_name}", resource_name)
