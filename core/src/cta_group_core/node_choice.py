@@ -1,0 +1,133 @@
+"""Which nodes a waiting pod may be released to. The GPU is the plugin's choice; this asks the plugin's own rule.
+
+Among the nodes where the pod fits in every order of arrival, the one where it leaves the fewest groups on its GPU comes
+first, then the fuller node, then the first by name. Up to two more nodes are named where the pod is just as safe, so
+that something that cannot be judged here (volumes, ports, anti-affinity) does not trap it.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from cta_group_core.arrival import arrive, every_order_fits
+from cta_group_core.errors import DoesNotFit, RequestNotAllowed, RequestRefused
+from cta_group_core.ids import NodeName
+from cta_group_core.placement import choose_gpus
+from cta_group_core.rooms import GpuRoom, describe_fit, describe_free, largest_fit
+from cta_group_core.scheduling import Load, NodeFacts, PodTerms, objection
+
+MAX_CANDIDATES = 3
+_NODES_TOLD = 3
+
+
+@dataclass(frozen=True, slots=True)
+class NodeOffer:
+    """A node as placement sees it."""
+
+    facts: NodeFacts
+    rooms: tuple[GpuRoom, ...]
+    """Healthy GPUs with what kubelet has not given out."""
+    in_flight: tuple[int, ...] = ()
+    """Requests of pods that were released to this node and that its plugin does not report yet."""
+    load: Load = field(default_factory=Load)
+    """What known pods take of it; the scheduler knows the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What one node says to one pod."""
+
+    node: NodeName
+    rank: tuple[int, int, str] | None
+    """Smaller is better; None when the pod can not be released there."""
+    why_not: str = ""
+    has_gpu: bool = True
+    """False when the node is out of question for another reason than its GPUs."""
+    ever: bool = True
+    """False when no GPU there could serve the request even if it were empty."""
+    largest: int = 0
+
+
+def choose_nodes(pod: PodTerms, requests: Sequence[int], offers: Iterable[NodeOffer]) -> tuple[NodeName, ...]:
+    """Return the nodes to release a pod to, best first.
+
+    ``requests``: groups of each container that asks. Raises :class:`RequestNotAllowed` when no node could ever serve it
+    and :class:`DoesNotFit` when none has room now; the message says what is free on each GPU and what would fit.
+    """
+    verdicts = [judge(pod, requests, offer) for offer in offers]
+    ranked = sorted((one.rank, one.node) for one in verdicts if one.rank is not None)
+    if ranked:
+        return tuple(node for _, node in ranked[:MAX_CANDIDATES])
+    able = any(one.ever for one in verdicts if one.has_gpu)
+    raise (DoesNotFit if able or not verdicts else RequestNotAllowed)(_refusal(requests, verdicts))
+
+
+def judge(pod: PodTerms, requests: Sequence[int], offer: NodeOffer) -> Verdict:
+    """Say whether one node can take a pod, and how well."""
+    name = offer.facts.name
+    if why_not := objection(pod, offer.facts, offer.load):
+        return Verdict(name, None, why_not, has_gpu=False)
+    try:
+        rooms, left_over = _after(offer, requests)
+    except RequestRefused as refused:
+        return _refused(offer, refused)
+    if not every_order_fits(offer.rooms, (*offer.in_flight, *requests)):
+        told = f"room is promised to {len(offer.in_flight)} containers on their way; asked again when they have started"
+        return Verdict(name, None, told, largest=largest_fit(offer.rooms))
+    return Verdict(name, (left_over, sum(room.free for room in rooms), name))
+
+
+def _after(offer: NodeOffer, requests: Sequence[int]) -> tuple[tuple[GpuRoom, ...], int]:
+    """Return the rooms when all have arrived, and the groups left on the GPUs that the pod got."""
+    rooms = _promised(offer)
+    left_over = 0
+    for groups in requests:
+        left_over += sum(room.free for room in choose_gpus(rooms, groups)) - groups
+        rooms = arrive(rooms, groups)
+    return rooms, left_over
+
+
+def _promised(offer: NodeOffer) -> tuple[GpuRoom, ...]:
+    """Return the rooms less what is promised. A promise that has no room any more takes none."""
+    rooms = offer.rooms
+    for groups in offer.in_flight:
+        try:
+            rooms = arrive(rooms, groups)
+        except RequestRefused:
+            continue
+    return rooms
+
+
+def _refused(offer: NodeOffer, refused: RequestRefused) -> Verdict:
+    rooms = _promised(offer)
+    if isinstance(refused, RequestNotAllowed):
+        kinds = sorted({room.units.allowed() for room in rooms})
+        told = f"not allowed there: {'; or '.join(kinds)}" if kinds else "no healthy GPU offers groups"
+        return Verdict(offer.facts.name, None, told, ever=False, largest=largest_fit(rooms))
+    told = f"{describe_free(rooms)}; {describe_fit(rooms)}"
+    return Verdict(offer.facts.name, None, told, largest=largest_fit(rooms))
+
+
+def _refusal(requests: Sequence[int], verdicts: Sequence[Verdict]) -> str:
+    asked = " + ".join(str(groups) for groups in requests)
+    if not verdicts:
+        return f"asked for {asked} groups, but no node offers any: no CTANode is published (is the plugin running?)"
+    by_gpu = _told(sorted((one for one in verdicts if one.has_gpu), key=lambda one: (-one.largest, one.node)))
+    others = _told(sorted((one for one in verdicts if not one.has_gpu), key=lambda one: one.node))
+    parts = [f"asked for {asked} groups, but no node has room"] if by_gpu else [f"asked for {asked} groups"]
+    parts += [by_gpu] if by_gpu else []
+    parts += [f"out of the question: {others}"] if others else []
+    return "; ".join(parts) if not by_gpu else f"{parts[0]}: {'; '.join(parts[1:])}"
+
+
+def _told(verdicts: Sequence[Verdict]) -> str:
+    """Name the nodes, those that say the same together, at most three sayings."""
+    by_words: dict[str, list[str]] = {}
+    for one in verdicts:
+        by_words.setdefault(one.why_not, []).append(one.node)
+    sayings = [f"{_names(nodes)}: {words}" for words, nodes in list(by_words.items())[:_NODES_TOLD]]
+    hidden = sum(len(nodes) for nodes in list(by_words.values())[_NODES_TOLD:])
+    return "; ".join(sayings) + (f"; and {hidden} more nodes" if hidden else "")
+
+
+def _names(nodes: Sequence[str]) -> str:
+    return ", ".join(nodes[:2]) + (f" and {len(nodes) - 2} more" if len(nodes) > 2 else "")  # noqa: PLR2004 - a pair

@@ -1,0 +1,120 @@
+"""Where a waiting pod may go: best fit among nodes, never a promise that an order of arrival could break."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cta_group_core.arrival import every_order_fits
+from cta_group_core.errors import DoesNotFit, RequestNotAllowed, RequestRefused
+from cta_group_core.ids import GpuUuid, NodeName
+from cta_group_core.node_choice import NodeOffer, choose_nodes
+from cta_group_core.rooms import GpuRoom
+from cta_group_core.scheduling import NodeFacts, PodTerms, Taint
+from cta_group_core.units import GpuUnits
+
+H100 = GpuUnits(sm_count=132, capacity=128, minimum=8, step=8)
+POD = PodTerms()
+
+
+def offer(name: str, *free: int, in_flight: tuple[int, ...] = (), taints: tuple[Taint, ...] = ()) -> NodeOffer:
+    """Return a node of H100s with these free groups."""
+    rooms = tuple(GpuRoom(GpuUuid(f"GPU-{name}-{index}"), index, H100, room) for index, room in enumerate(free))
+    facts = NodeFacts(NodeName(name), taints=taints, pods=100)
+    return NodeOffer(facts, rooms, in_flight)
+
+
+def test_the_fullest_gpu_that_has_room_wins() -> None:
+    """The node where the fewest groups are left on the GPU comes first, alternatives follow in the same order."""
+    offers = [offer("roomy", 128, 128), offer("tight", 128, 40), offer("middle", 64, 64)]
+    assert choose_nodes(POD, (32,), offers) == ("tight", "middle", "roomy")
+
+
+def test_ties_go_to_the_fuller_node_then_by_name() -> None:
+    """Equal GPUs: the node with less room in all, then the first by name."""
+    assert choose_nodes(POD, (32,), [offer("b", 64), offer("a", 64), offer("c", 64, 64)]) == ("a", "b", "c")
+
+
+def test_at_most_three_nodes() -> None:
+    """The pod is released to a few nodes only, since each of them keeps room for it."""
+    assert len(choose_nodes(POD, (32,), [offer(name, 128) for name in "abcdef"])) == 3
+
+
+def test_promised_room_is_not_given_twice() -> None:
+    """Pods on their way hold their room."""
+    with pytest.raises(DoesNotFit, match=r"n: free per GPU: GPU 0: 16 of 128"):
+        choose_nodes(POD, (32,), [offer("n", 48, in_flight=(32,))])
+
+
+def test_an_order_that_would_fail_is_no_promise() -> None:
+    """A pod that would take what another order of arrival needs has to wait for the others."""
+    with pytest.raises(DoesNotFit, match="promised to 2 containers"):
+        choose_nodes(POD, (32,), [offer("n", 64, 48, in_flight=(48, 32))])
+
+
+def test_unequal_kinds_are_told_apart() -> None:
+    """The refusal says asked, what is free on each GPU of each node, what fits, and which nodes do not count."""
+    offers = [offer("a", *[64] * 8), offer("b", 16, 128, taints=(Taint("x", "", "NoSchedule"),))]
+    with pytest.raises(DoesNotFit) as refused:
+        choose_nodes(POD, (96,), offers)
+    assert str(refused.value) == (
+        "asked for 96 groups, but no node has room: a: free per GPU: GPU 0-7: 64 of 128 each; the largest request that "
+        "fits now is 64 on one GPU; out of the question: b: taint x:NoSchedule"
+    )
+
+
+def test_a_size_that_never_fits() -> None:
+    """A size that no GPU serves even when empty is another error than one that has to wait."""
+    with pytest.raises(RequestNotAllowed, match="in steps of 8"):
+        choose_nodes(POD, (12,), [offer("a", 128)])
+
+
+def test_no_node_at_all() -> None:
+    """Without any CTANode the refusal says so."""
+    with pytest.raises(DoesNotFit, match="no CTANode is published"):
+        choose_nodes(POD, (32,), [])
+
+
+def test_containers_of_one_pod_are_counted_together() -> None:
+    """Two containers that ask are two arrivals on the same node."""
+    assert choose_nodes(POD, (96, 64), [offer("a", 96, 64), offer("b", 128)]) == ("a",)
+
+
+def test_many_nodes_are_told_in_short() -> None:
+    """A refusal by many equal nodes names two of them and counts the rest."""
+    with pytest.raises(DoesNotFit, match="n0, n1 and 498 more: free per GPU: GPU 0: 8 of 128"):
+        choose_nodes(POD, (32,), [offer(f"n{number}", 8) for number in range(500)])
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.lists(st.integers(0, 16).map(lambda eights: eights * 8), min_size=1, max_size=3),
+            st.lists(st.sampled_from((8, 32, 64)), max_size=2),
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+    st.sampled_from((8, 32, 96, 128, 256)),
+)
+def test_every_chosen_node_is_safe(nodes: list[tuple[list[int], list[int]]], groups: int) -> None:
+    """Every node that is named takes the pod in every order, and no node is left out when a safe one exists."""
+    offers = {
+        f"n{place}": offer(f"n{place}", *free, in_flight=tuple(going)) for place, (free, going) in enumerate(nodes)
+    }
+    safe = {name for name, one in offers.items() if every_order_fits(one.rooms, (*one.in_flight, groups))}
+    try:
+        chosen = set(choose_nodes(POD, (groups,), offers.values()))
+    except RequestRefused:
+        chosen = set()
+    assert chosen <= safe
+    assert bool(chosen) is bool(safe)
+
+
+def test_a_thousand_nodes_are_judged_in_time() -> None:
+    """One pod against 1000 nodes of 8 GPUs takes well under a second, a bound that a slow machine keeps too."""
+    offers = [offer(f"n{number}", *[number % 16 * 8] * 8) for number in range(1000)]
+    started = time.process_time()
+    choose_nodes(POD, (32,), offers)
+    assert time.process_time() - started < 1
