@@ -1,0 +1,218 @@
+"""Why a workload is not running, in one sentence with numbers, and the conditions that say the same for programs."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from cta_group_core.denials import Denial
+from cta_group_core.nodes import Condition, ConditionStatus
+from cta_group_core.workload import CONDITION_ADMISSIBLE, CONDITION_PLACED
+
+_LONGEST_TEXT = 600
+
+
+class Stage(IntEnum):
+    """How far a pod has come. A smaller one is told first."""
+
+    NO_ROOM = 0
+    """Gated; no node has room for it."""
+    WAITING = 1
+    """Gated; not decided yet."""
+    FAILED = 2
+    """Ended without success; its controller makes another one."""
+    UNSCHEDULED = 3
+    """Released, but the scheduler finds no node."""
+    STARTING = 4
+    """Bound to a node, not running yet."""
+    RUNNING = 5
+    DONE = 6
+    """Ended with success."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodFacts:
+    """One pod of a workload."""
+
+    name: str
+    stage: Stage
+    words: str = ""
+    """What the scheduler, kubelet or the placement says about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaFacts:
+    """The quota that a workload's namespace belongs to, now. Numbers in groups."""
+
+    name: str
+    """Of the CTAQuota."""
+    groups: int
+    used: int
+    """Over all its namespaces."""
+    share: int
+    """Limit of this namespace alone."""
+    share_used: int
+    namespaces: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class CreateFailure:
+    """A pod that its controller could not create."""
+
+    text: str
+    """What the API server said."""
+    denial: Denial | None = None
+    """The numbers, when it was a quota."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadFacts:
+    """Everything the sentence is made of."""
+
+    wanted: int
+    groups_per_pod: int
+    pods: Sequence[PodFacts] = ()
+    failure: CreateFailure | None = None
+    quota: QuotaFacts | None = None
+
+    @property
+    def running(self) -> int:
+        """How many pods run."""
+        return sum(pod.stage is Stage.RUNNING for pod in self.pods)
+
+    @property
+    def missing(self) -> int:
+        """How many pods are wanted and do not exist."""
+        return max(0, self.wanted - sum(pod.stage is not Stage.FAILED for pod in self.pods))
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The answer: a sentence, and conditions without transition times."""
+
+    message: str
+    admissible: Condition
+    placed: Condition
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """Both conditions, in the order in which a pod meets them."""
+        return (self.admissible, self.placed)
+
+
+def explain(facts: WorkloadFacts) -> Explanation:
+    """Say why the workload is not running; the first obstacle on a pod's way is told first."""
+    admissible = _admissible(facts)
+    placed = _placed(facts)
+    if admissible.status is ConditionStatus.FALSE:
+        return Explanation(admissible.message, admissible, placed)
+    if placed.status is ConditionStatus.FALSE:
+        return Explanation(placed.message, admissible, placed)
+    return Explanation(_progress(facts), admissible, placed)
+
+
+def _admissible(facts: WorkloadFacts) -> Condition:
+    if facts.failure is None:
+        return _condition(CONDITION_ADMISSIBLE, "Admitted", "", status=ConditionStatus.TRUE)
+    who = _who(facts.missing, facts.wanted, "cannot be created")
+    denial = facts.failure.denial
+    if denial is None:
+        return _condition(CONDITION_ADMISSIBLE, "CreateRefused", f"{who}: {_short(facts.failure.text)}")
+    if denial.not_counted_yet:
+        told = f"ResourceQuota {denial.quota_object} is new and not counted yet; creation is tried again in a moment"
+        return _condition(CONDITION_ADMISSIBLE, "QuotaNotCounted", f"{who}: {told}")
+    if not denial.about_groups:
+        told = f"ResourceQuota {denial.quota_object} has not enough {', '.join(denial.other_resources)}"
+        return _condition(CONDITION_ADMISSIBLE, "OtherQuotaExceeded", f"{who}: {told}")
+    return _groups_denied(facts, denial, who)
+
+
+def _groups_denied(facts: WorkloadFacts, denial: Denial, who: str) -> Condition:
+    quota = facts.quota
+    if quota is None:
+        told = (
+            f"needs {denial.needs}, quota {denial.limit}, used {denial.used}, short {denial.short} "
+            f"(ResourceQuota {denial.quota_object}); end something in the namespace, or raise that quota"
+        )
+        return _condition(CONDITION_ADMISSIBLE, "QuotaExceeded", f"{who}: {told}")
+    if quota.share_used + denial.needs <= quota.share:
+        told = (
+            f"CTAQuota {quota.name} has room again ({quota.share_used} of {quota.share} used); tried again in a moment"
+        )
+        return _condition(CONDITION_ADMISSIBLE, "QuotaRetry", f"{who}: {told}")
+    short = quota.used + denial.needs - quota.groups
+    if short <= 0:
+        told = (
+            f"needs {denial.needs}, and CTAQuota {quota.name} has {quota.groups - quota.used} of {quota.groups} left, "
+            f"which are being moved to this namespace (its part is {quota.share}, used {quota.share_used})"
+        )
+        return _condition(CONDITION_ADMISSIBLE, "QuotaMoving", f"{who}: {told}")
+    told = (
+        f"needs {denial.needs}, quota {quota.groups}, used {quota.used}, short {short} "
+        f"(CTAQuota {quota.name}{_over(quota.namespaces)}); end or shrink something there, "
+        f"or raise its spec.groups to {quota.used + denial.needs * max(1, facts.missing)}"
+    )
+    return _condition(CONDITION_ADMISSIBLE, "QuotaExceeded", f"{who}: {told}")
+
+
+def _placed(facts: WorkloadFacts) -> Condition:
+    waiting = [pod for pod in facts.pods if pod.stage in _PLACEMENT_REASONS]
+    if waiting:
+        first = min(waiting, key=lambda pod: (pod.stage, pod.name))
+        same = sum(pod.stage is first.stage for pod in waiting)
+        reason, verb = _PLACEMENT_REASONS[first.stage]
+        words = f": {_short(first.words)}" if first.words else ""
+        return _condition(CONDITION_PLACED, reason, f"{_who(same, facts.wanted, verb)}{words}")
+    if not any(pod.stage in (Stage.STARTING, Stage.RUNNING, Stage.DONE) for pod in facts.pods):
+        return _condition(CONDITION_PLACED, "NoPods", "", status=ConditionStatus.UNKNOWN)
+    return _condition(CONDITION_PLACED, "Placed", "", status=ConditionStatus.TRUE)
+
+
+_PLACEMENT_REASONS = {
+    Stage.NO_ROOM: ("NoRoom", "waits for room"),
+    Stage.WAITING: ("Waiting", "waits for its node to be chosen"),
+    Stage.UNSCHEDULED: ("Unschedulable", "has a node chosen but is not scheduled"),
+}
+
+
+def _progress(facts: WorkloadFacts) -> str:
+    each = f", {facts.groups_per_pod} groups each" if facts.groups_per_pod else ""
+    stages = Counter(pod.stage for pod in facts.pods)
+    told = f"{facts.running} of {facts.wanted} pods run{each}"
+    for stage, verb in ((Stage.STARTING, "starting"), (Stage.FAILED, "failed"), (Stage.DONE, "done")):
+        if stages[stage]:
+            first = min((pod for pod in facts.pods if pod.stage is stage), key=lambda pod: (not pod.words, pod.name))
+            told += f"; {stages[stage]} {verb}" + (f" ({first.name}: {_short(first.words)})" if first.words else "")
+    if facts.missing and not facts.pods and facts.wanted:
+        told += "; no pod exists yet"
+    return told
+
+
+_PLURALS = {"waits": "wait", "has": "have"}
+
+
+def _who(count: int, wanted: int, verb: str) -> str:
+    if count == 0:
+        return f"a further pod {verb}"
+    if wanted <= 1:
+        return f"the pod {verb}"
+    if count == 1:
+        return f"1 of {wanted} pods {verb}"
+    return f"{count} of {wanted} pods {_plural(verb)}"
+
+
+def _plural(verb: str) -> str:
+    first, _, rest = verb.partition(" ")
+    return f"{_PLURALS.get(first, first)} {rest}"
+
+
+def _over(namespaces: int) -> str:
+    return f" over {namespaces} namespaces" if namespaces > 1 else ""
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST_TEXT else f"{text[: _LONGEST_TEXT - 1]}…"
+
+
+def _condition(kind: str, reason: str, message: str, *, status: ConditionStatus = ConditionStatus.FALSE) -> Condition:
+    return Condition(type=kind, status=status, reason=reason, message=message)

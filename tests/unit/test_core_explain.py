@@ -1,0 +1,157 @@
+"""One sentence that answers why a workload is not running, with the numbers."""
+
+from cta_group_core.conditions import merge_conditions
+from cta_group_core.denials import Denial
+from cta_group_core.explain import CreateFailure, PodFacts, QuotaFacts, Stage, WorkloadFacts, explain
+from cta_group_core.nodes import Condition, ConditionStatus
+from cta_group_core.workload import WorkloadOwner, WorkloadStatus, object_name
+
+TEAM_A = QuotaFacts("team-a", groups=256, used=240, share=256, share_used=240)
+DENIED = CreateFailure("...", Denial("cta-group", needs=32, used=240, limit=256))
+
+
+def pods(*stages: Stage, words: str = "") -> tuple[PodFacts, ...]:
+    """Return one pod per stage."""
+    return tuple(PodFacts(f"web-{place}", stage, words) for place, stage in enumerate(stages))
+
+
+def told(facts: WorkloadFacts) -> tuple[str, str, str]:
+    """Return sentence and both reasons."""
+    answer = explain(facts)
+    return answer.message, answer.admissible.reason, answer.placed.reason
+
+
+def test_quota_exceeded() -> None:
+    """A refused pod is explained by need, quota, use, what is short, which quota, and what helps."""
+    facts = WorkloadFacts(6, 32, pods(*[Stage.RUNNING] * 5), DENIED, TEAM_A)
+    message, *reasons = told(facts)
+    assert message == (
+        "1 of 6 pods cannot be created: needs 32, quota 256, used 240, short 16 (CTAQuota team-a); end or shrink "
+        "something there, or raise its spec.groups to 272"
+    )
+    assert reasons == ["QuotaExceeded", "Placed"]
+
+
+def test_no_pod_at_all() -> None:
+    """A workload whose only pod is refused says so, and whether it is placed is unknown."""
+    facts = WorkloadFacts(1, 32, (), DENIED, TEAM_A)
+    message, admissible, placed = told(facts)
+    assert message.startswith("the pod cannot be created: needs 32, quota 256, used 240, short 16")
+    assert (admissible, placed) == ("QuotaExceeded", "NoPods")
+
+
+def test_quota_over_several_namespaces() -> None:
+    """The numbers are those of the whole quota, since raising one namespace's part would not help."""
+    quota = QuotaFacts("team-a", groups=256, used=250, share=128, share_used=120, namespaces=2)
+    message, *_ = told(WorkloadFacts(2, 32, (), DENIED, quota))
+    assert "needs 32, quota 256, used 250, short 26 (CTAQuota team-a over 2 namespaces)" in message
+    assert message.endswith("raise its spec.groups to 314")
+
+
+def test_room_elsewhere_in_the_quota() -> None:
+    """When the quota has room in other namespaces the sentence says that it is being moved."""
+    quota = QuotaFacts("team-a", groups=256, used=128, share=128, share_used=128, namespaces=2)
+    message, admissible, _ = told(WorkloadFacts(1, 32, (), DENIED, quota))
+    assert admissible == "QuotaMoving"
+    assert "128 of 256 left" in message
+
+
+def test_room_again() -> None:
+    """After the quota got room the sentence does not repeat the old numbers."""
+    quota = QuotaFacts("team-a", groups=288, used=240, share=288, share_used=240)
+    message, admissible, _ = told(WorkloadFacts(6, 32, pods(*[Stage.RUNNING] * 5), DENIED, quota))
+    assert admissible == "QuotaRetry"
+    assert "240 of 288 used" in message
+
+
+def test_hand_made_quota() -> None:
+    """A ResourceQuota that no CTAQuota owns is named, with the numbers of the refusal."""
+    message, *_ = told(WorkloadFacts(6, 32, pods(*[Stage.RUNNING] * 5), DENIED))
+    assert "needs 32, quota 256, used 240, short 16 (ResourceQuota cta-group)" in message
+
+
+def test_other_refusals_keep_their_words() -> None:
+    """What is no quota is told in the API server's words; other resources are named."""
+    other = CreateFailure("...", Denial("compute", about_groups=False, other_resources=("cpu",)))
+    assert told(WorkloadFacts(1, 32, (), other))[:2] == (
+        "the pod cannot be created: ResourceQuota compute has not enough cpu",
+        "OtherQuotaExceeded",
+    )
+    policy = CreateFailure("denied: ask for 8 to 128 in steps of 8")
+    assert told(WorkloadFacts(1, 12, (), policy))[:2] == (
+        "the pod cannot be created: denied: ask for 8 to 128 in steps of 8",
+        "CreateRefused",
+    )
+    new = CreateFailure("...", Denial("cta-group", not_counted_yet=True))
+    assert told(WorkloadFacts(1, 32, (), new))[1] == "QuotaNotCounted"
+
+
+def test_no_room() -> None:
+    """A gated pod is explained by what placement says, before pods that wait for other reasons."""
+    facts = WorkloadFacts(
+        2, 96, (PodFacts("web-0", Stage.UNSCHEDULED), PodFacts("web-1", Stage.NO_ROOM, "asked for 96 groups, but ..."))
+    )
+    assert told(facts) == (
+        "1 of 2 pods waits for room: asked for 96 groups, but ...",
+        "Admitted",
+        "NoRoom",
+    )
+
+
+def test_waiting_and_unschedulable() -> None:
+    """A pod that is not decided yet, and one that the scheduler cannot bind, say which of both they are."""
+    assert told(WorkloadFacts(3, 8, pods(Stage.WAITING, Stage.WAITING)))[::2] == (
+        "2 of 3 pods wait for its node to be chosen",
+        "Waiting",
+    )
+    message, _, placed = told(WorkloadFacts(1, 8, pods(Stage.UNSCHEDULED, words="0/1 nodes are available")))
+    assert placed == "Unschedulable"
+    assert message == "the pod has a node chosen but is not scheduled: 0/1 nodes are available"
+
+
+def test_running() -> None:
+    """When all is well the sentence says so."""
+    assert told(WorkloadFacts(2, 32, pods(Stage.RUNNING, Stage.RUNNING))) == (
+        "2 of 2 pods run, 32 groups each",
+        "Admitted",
+        "Placed",
+    )
+
+
+def test_starting_failed_and_absent() -> None:
+    """What keeps a placed pod from running is told with its words."""
+    facts = WorkloadFacts(
+        2, 32, (PodFacts("a", Stage.STARTING, "ImagePullBackOff"), PodFacts("b", Stage.FAILED, "OOM"))
+    )
+    assert told(facts)[0] == "0 of 2 pods run, 32 groups each; 1 starting (a: ImagePullBackOff); 1 failed (b: OOM)"
+    assert told(WorkloadFacts(2, 32))[0] == "0 of 2 pods run, 32 groups each; no pod exists yet"
+    assert told(WorkloadFacts(0, 32))[0] == "0 of 0 pods run, 32 groups each"
+
+
+def test_long_words_are_cut() -> None:
+    """Words of others are cut so that the sentence stays one that can be read."""
+    assert len(told(WorkloadFacts(1, 8, (), CreateFailure("x" * 5000)))[0]) < 700
+
+
+def test_status_reads_back() -> None:
+    """What is written for the API server is read back as the same value."""
+    status = WorkloadStatus(owner=WorkloadOwner(api_version="apps/v1", kind="Deployment", name="web"), message="m")
+    assert WorkloadStatus.model_validate(status.as_api()) == status
+
+
+def test_names() -> None:
+    """The name of the object is made of kind and name, and stays within Kubernetes' limit without clashing."""
+    assert object_name("Deployment", "web") == "deployment-web"
+    long = object_name("StatefulSet", "a" * 253)
+    assert len(long) <= 253
+    assert long != object_name("StatefulSet", "a" * 252)
+
+
+def test_transition_times_change_with_the_status_only() -> None:
+    """A condition keeps its time while its status is the same, whatever its words."""
+    true = Condition(type="Placed", status=ConditionStatus.TRUE, reason="Placed")
+    false = Condition(type="Placed", status=ConditionStatus.FALSE, reason="NoRoom", message="no")
+    first = merge_conditions((), (false,), "t1")
+    assert first[0].last_transition_time == "t1"
+    assert merge_conditions(first, (false.model_copy(update={"message": "x"}),), "t2")[0].last_transition_time == "t1"
+    assert merge_conditions(first, (true,), "t3")[0].last_transition_time == "t3"
