@@ -1,0 +1,202 @@
+"""The whole way of a pod on a real cluster with simulated GPUs: what the README promises, each promise a test."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from cluster_harness import release
+from cluster_harness.cluster import Cluster
+from cluster_harness.tools import ToolError, Tools
+from cluster_harness.waiting import wait_for
+from cta_group_core.names import (
+    ANNOTATION_ALIGN,
+    ANNOTATION_ALIGNMENT,
+    ENV_CAPACITY,
+    ENV_COUNT,
+    ENV_GPU_UUID,
+    ENV_MPS_MEMORY_LIMIT,
+    ENV_MPS_PERCENTAGE,
+    ENV_MPS_PIPE_DIRECTORY,
+    ENV_VISIBLE_DEVICES,
+    GATE_PLACEMENT,
+)
+from cta_group_core.plan import plan_slice
+from cta_group_core.profiles import profile_named
+from team import RESOURCE, STAND_IN_IMAGE, Team, allocatable, gpus
+
+EIGHT_H100 = 8 * 128
+
+
+@pytest.fixture(scope="session")
+def tools(cluster: Cluster) -> Tools:
+    """Install the chart once and wait until the node offers its groups."""
+    installed = release.install(cluster)
+    wait_for(lambda: allocatable(installed) == EIGHT_H100, "the node to offer 1024 groups", 60)
+    return installed
+
+
+@pytest.fixture
+def team(tools: Tools, cluster: Cluster) -> Iterator[Team]:
+    """One team with a namespace of its own; when it ends nothing holds groups any more."""
+    made = cluster.api.create("/api/v1/namespaces", {"metadata": {"generateName": "team-"}})
+    one = Team(tools, made["metadata"]["name"])
+    yield one
+    one.disband()
+
+
+def test_the_node_offers_its_groups_and_says_that_they_are_simulated(tools: Tools) -> None:
+    """Eight simulated H100 are 1024 groups in the Node and eight GPUs of 128 in the CTANode."""
+    (node,) = tools.objects("ctanodes")["items"]
+    assert allocatable(tools) == EIGHT_H100
+    assert [gpu["capacity"] for gpu in gpus(tools)] == [128] * 8
+    assert node["status"]["simulated"] is True
+    assert "simulated" in tools.cta("top")
+
+
+def test_five_servers_of_32_fill_one_gpu_before_they_open_another(team: Team) -> None:
+    """Best fit puts four of five servers on one GPU, and each runs with the environment of its slice."""
+    names = [f"server-{number}" for number in range(5)]
+    for name in names:
+        team.start_server(name)
+    team.wait_served(*names)
+    environments = [team.environment(f"deployment/{name}") for name in names]
+    uuids = [environment[ENV_GPU_UUID] for environment in environments]
+    assert sorted(uuids.count(uuid) for uuid in set(uuids)) == [1, 4]
+    memory_mib = plan_slice(profile_named("h100-sxm"), 32).memory_mib
+    for environment in environments:
+        uuid = environment[ENV_GPU_UUID]
+        assert environment[ENV_MPS_PERCENTAGE] == "25"
+        assert environment[ENV_MPS_MEMORY_LIMIT] == f"{uuid}={memory_mib}M"
+        assert environment[ENV_MPS_PIPE_DIRECTORY].endswith(f"{uuid}/pipe")
+        assert environment[ENV_VISIBLE_DEVICES] == uuid
+        assert (environment[ENV_COUNT], environment[ENV_CAPACITY]) == ("32", "128")
+
+
+def test_the_arguments_of_a_server_fit_its_slice(team: Team) -> None:
+    """Admission adds the memory setting to the pod, writes why, and leaves the Deployment as it was."""
+    team.start_server("server")
+    team.wait_served("server")
+    pod = team.server_pod("server")
+    deployment = team.tools.objects("deployment", "server", "-n", team.namespace)
+    arguments = pod["spec"]["containers"][0]["args"]
+    (setting,) = [it for it in arguments if it.startswith("--gpu-memory-utilization")]
+    assert re.fullmatch(r"--gpu-memory-utilization=0\.2\d{1,3}", setting)
+    assert "gpu-memory-utilization" in pod["metadata"]["annotations"][ANNOTATION_ALIGNMENT]
+    assert deployment["spec"]["template"]["spec"]["containers"][0]["args"] == ["Qwen/Qwen3-0.6B", "--port=8000"]
+
+
+def test_a_server_with_alignment_off_dies_as_vllm_does(team: Team) -> None:
+    """Without alignment the default of 92 % of the card cannot start in a quarter of it."""
+    team.start_pod(
+        "server",
+        32,
+        containers=[
+            {
+                "name": "vllm",
+                "image": STAND_IN_IMAGE,
+                "imagePullPolicy": "Never",
+                "command": ["vllm", "serve"],
+                "args": ["Qwen/Qwen3-0.6B", "--gpu-memory-utilization=0.92"],
+                "resources": {"limits": {RESOURCE: 32}},
+            }
+        ],
+        restartPolicy="Never",
+        annotations={ANNOTATION_ALIGN: "off"},
+    )
+    team.wait_phase("server", "Failed")
+    log = team.tools.kubectl("-n", team.namespace, "logs", "server")
+    assert "less than desired GPU memory utilization (0.92" in log
+
+
+def test_one_server_too_many_is_refused_by_quota_and_explained(team: Team) -> None:
+    """A quota of 64 takes two servers of 32; the third is explained with asked, quota, used and short."""
+    team.declare_quota(64)
+    for name in ("first", "second"):
+        team.start_server(name)
+    team.wait_served("first", "second")
+    team.start_server("third")
+    sentence = team.wait_explained("deployment/third", "short 32")
+    for fact in ("32", "quota 64", "used 64"):
+        assert fact in sentence
+
+
+def test_more_quota_starts_the_refused_server(team: Team) -> None:
+    """When the quota grows the refused server starts without anybody touching it."""
+    team.declare_quota(32)
+    team.start_server("first")
+    team.wait_served("first")
+    team.start_server("second")
+    team.wait_explained("deployment/second", "short 32")
+    team.declare_quota(64)
+    team.wait_served("second")
+
+
+def test_a_size_that_no_gpu_takes_is_refused_at_admission(team: Team) -> None:
+    """12 groups on an H100 are refused when the pod is made, and the text says what to write."""
+    with pytest.raises(ToolError, match=r"8 to 128 in steps of 8|8, 16"):
+        team.start_pod("twelve", 12)
+
+
+def test_a_size_that_no_gpu_takes_is_refused_by_the_node_where_the_policy_is_off(team: Team) -> None:
+    """Without the policies the plugin itself refuses 12 groups, in the same unit and with what is allowed."""
+    release.upgrade(team.tools, "--set", "policies.units.enabled=false")
+    try:
+        team.start_pod("twelve", 12, nodeName=_node_name(team.tools))
+        pod = team.wait_phase("twelve", "Failed")
+    finally:
+        release.upgrade(team.tools)
+    assert pod["status"]["reason"] == "UnexpectedAdmissionError"
+    assert "12 groups" in pod["status"]["message"]
+    assert "8 to 128 in steps of 8" in pod["status"]["message"]
+
+
+def test_a_pod_that_fits_no_single_gpu_waits_with_a_reason_and_runs_when_there_is_room(team: Team) -> None:
+    """96 groups wait while every GPU has 64 free, are told asked, free and what fits, and run when one GPU is free."""
+    holders = _leave_half_of_each_gpu_free(team)
+    team.start_pod("large", 96)
+    text = team.wait_explained("pod/large", "96", "64 of 128", "largest request that fits now is 64")
+    assert GATE_PLACEMENT in str(team.pod("large")["spec"]["schedulingGates"]), text
+    team.tools.kubectl("-n", team.namespace, "delete", "pod", holders[0])
+    team.wait_running("large")
+
+
+def test_the_node_refuses_what_fits_no_single_gpu_when_nobody_placed_it(team: Team) -> None:
+    """A pod of 96 that is bound by hand gets the plugin's own sentence: asked, free per GPU, what fits."""
+    _leave_half_of_each_gpu_free(team)
+    team.start_pod("large", 96, nodeName=_node_name(team.tools))
+    message = team.wait_phase("large", "Failed")["status"]["message"]
+    for fact in ("asked for 96 groups", "64 of 128", "largest request that fits now is 64"):
+        assert fact in message
+
+
+def test_a_kubelet_restart_leaves_a_running_pod_and_the_resource(team: Team, cluster: Cluster) -> None:
+    """After a restart of the kubelet the plugin registers again, and the pod lives on in the same container."""
+    team.start_pod("steady", 32)
+    team.wait_running("steady")
+    before = team.pod("steady")["status"]["containerStatuses"][0]["containerID"]
+    cluster.restart_kubelet()
+    cluster.wait_node_ready()
+    wait_for(lambda: allocatable(team.tools) == EIGHT_H100, "the node to offer its groups again", 30)
+    team.start_pod("next", 32)
+    team.wait_running("steady", "next")
+    after = team.pod("steady")["status"]["containerStatuses"][0]
+    assert (after["containerID"], after["restartCount"]) == (before, 0)
+
+
+def _node_name(tools: Tools) -> str:
+    (node,) = tools.objects("nodes")["items"]
+    return str(node["metadata"]["name"])
+
+
+def _leave_half_of_each_gpu_free(team: Team) -> list[str]:
+    """Fill every GPU by two pods of 64, then end one on each; return the pods that are left."""
+    names = [f"half-{number}" for number in range(16)]
+    for name in names:
+        team.start_pod(name, 64)
+    team.wait_running(*names)
+    wait_for(lambda: all(gpu["free"] == 0 for gpu in gpus(team.tools)), "every GPU to be full", 60)
+    holders = [[it["pod"] for it in gpu["allocations"]] for gpu in gpus(team.tools)]
+    team.tools.kubectl("-n", team.namespace, "delete", "pod", *(first for first, _ in holders))
+    wait_for(lambda: all(gpu["free"] == 64 for gpu in gpus(team.tools)), "half of every GPU to be free", 60)
+    return [second for _, second in holders]

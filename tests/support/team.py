@@ -1,0 +1,143 @@
+"""A team's namespace on a cluster that has the chart: pods and servers that ask for groups, and what became of them."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cluster_harness.base_images import BUSYBOX_IMAGE
+from cluster_harness.tools import Tools
+from cluster_harness.waiting import wait_for
+
+RESOURCE = "nvidia.com/cta-group"
+STAND_IN_IMAGE = "localhost/cta-group-vllm-stand-in:dev"
+PATIENCE_SECONDS = 90.0
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """One namespace and the tools of its user."""
+
+    tools: Tools
+    namespace: str
+
+    def declare_quota(self, groups: int) -> None:
+        """Give the namespace a CTAQuota of its own and wait until the API server enforces it."""
+        spec = {"namespaces": [self.namespace], "groups": groups}
+        self.apply({"apiVersion": "ctagroup.dev/v1alpha1", "kind": "CTAQuota", "spec": spec}, self.namespace)
+        wait_for(self._is_quota_enforced, f"the ResourceQuota of {self.namespace}", PATIENCE_SECONDS)
+
+    def start_server(self, name: str, groups: int = 32, **changes: Any) -> None:
+        """Make a Deployment of the vLLM stand-in; ``changes`` are laid over its container."""
+        container = {
+            "name": "vllm",
+            "image": STAND_IN_IMAGE,
+            "imagePullPolicy": "Never",
+            "command": ["vllm", "serve"],
+            "args": ["Qwen/Qwen3-0.6B", "--port=8000"],
+            "readinessProbe": {"httpGet": {"path": "/health", "port": 8000}, "periodSeconds": 1},
+            "resources": {"limits": {RESOURCE: groups}},
+            **changes,
+        }
+        template = {
+            "metadata": {"labels": {"app": name}},
+            "spec": {"terminationGracePeriodSeconds": 1, "containers": [container]},
+        }
+        spec = {"replicas": 1, "selector": {"matchLabels": {"app": name}}, "template": template}
+        self.apply({"apiVersion": "apps/v1", "kind": "Deployment", "spec": spec}, name)
+
+    def start_pod(self, name: str, groups: int, annotations: Mapping[str, str] | None = None, **changes: Any) -> None:
+        """Make a pod that holds groups and does nothing; ``changes`` are laid over its spec."""
+        container = {
+            "name": "main",
+            "image": BUSYBOX_IMAGE,
+            "imagePullPolicy": "Never",
+            "command": ["sh", "-c", "trap exit TERM; while :; do sleep 1; done"],
+            "resources": {"limits": {RESOURCE: groups}},
+        }
+        spec = {"terminationGracePeriodSeconds": 1, "containers": [container], **changes}
+        self.apply({"apiVersion": "v1", "kind": "Pod", "spec": spec}, name, annotations)
+
+    def apply(self, manifest: Json, name: str, annotations: Mapping[str, str] | None = None) -> None:
+        """Make or change an object of the namespace."""
+        metadata = {"name": name, "namespace": self.namespace, "annotations": dict(annotations or {})}
+        self.tools.apply(json.dumps({**manifest, "metadata": metadata}))
+
+    def pod(self, name: str) -> Json:
+        """Return a pod by its name."""
+        return dict(self.tools.objects("pod", name, "-n", self.namespace))
+
+    def pods(self, *selector: str) -> list[Json]:
+        """Return the pods of the namespace that the arguments for kubectl select."""
+        return list(self.tools.objects("pods", "-n", self.namespace, *selector)["items"])
+
+    def wait_running(self, *names: str) -> None:
+        """Wait until each pod is Ready."""
+        self.tools.kubectl("-n", self.namespace, "wait", "--for=condition=Ready", "--timeout=90s", *map(_as_pod, names))
+
+    def wait_served(self, *names: str) -> None:
+        """Wait until each Deployment is rolled out."""
+        for name in names:
+            self.tools.kubectl("-n", self.namespace, "rollout", "status", f"deployment/{name}", "--timeout=90s")
+
+    def wait_phase(self, name: str, phase: str) -> Json:
+        """Wait until the pod is in the phase and return it."""
+        return wait_for(lambda: self._in_phase(name, phase), f"pod {name} to be {phase}", PATIENCE_SECONDS)
+
+    def server_pod(self, name: str) -> Json:
+        """Return the one pod of a server."""
+        (pod,) = self.pods("-l", f"app={name}")
+        return pod
+
+    def environment(self, target: str) -> dict[str, str]:
+        """Return the environment that a process in the container of ``pod/NAME`` or ``deployment/NAME`` has."""
+        lines = self.tools.kubectl("-n", self.namespace, "exec", target, "--", "env").splitlines()
+        return dict(line.split("=", 1) for line in lines if "=" in line)
+
+    def explain(self, target: str) -> str:
+        """Return what ``kubectl cta explain`` prints."""
+        return self.tools.cta("explain", target, "-n", self.namespace)
+
+    def wait_explained(self, target: str, *words: str) -> str:
+        """Wait until the explanation holds all the words and return it."""
+
+        def look() -> str | None:
+            text = self.explain(target)
+            return text if all(word in text for word in words) else None
+
+        return wait_for(look, f"the explanation of {target} to say {words}", PATIENCE_SECONDS)
+
+    def disband(self) -> None:
+        """Remove the namespace and its quota, and wait until nothing holds groups there."""
+        self.tools.kubectl("delete", "ctaquota", self.namespace, "--ignore-not-found")
+        self.tools.kubectl("delete", "namespace", self.namespace, "--timeout=120s")
+        wait_for(self._holds_nothing, f"CTANode to forget {self.namespace}", PATIENCE_SECONDS)
+
+    def _is_quota_enforced(self) -> bool:
+        quotas = self.tools.objects("resourcequotas", "-n", self.namespace)["items"]
+        return any(f"requests.{RESOURCE}" in quota.get("status", {}).get("used", {}) for quota in quotas)
+
+    def _in_phase(self, name: str, phase: str) -> Json | None:
+        pod = self.pod(name)
+        return pod if pod["status"].get("phase") == phase else None
+
+    def _holds_nothing(self) -> bool:
+        return all(it["namespace"] != self.namespace for gpu in gpus(self.tools) for it in gpu.get("allocations", []))
+
+
+def gpus(tools: Tools) -> list[Json]:
+    """Return the GPUs of the only node as CTANode tells them."""
+    (node,) = tools.objects("ctanodes")["items"]
+    return list(node["status"]["gpus"])
+
+
+def allocatable(tools: Tools) -> int:
+    """Return the groups that the scheduler may give out on the only node."""
+    (node,) = tools.objects("nodes")["items"]
+    return int(node["status"]["allocatable"].get(RESOURCE, "0"))
+
+
+def _as_pod(name: str) -> str:
+    return f"pod/{name}"
