@@ -11,6 +11,7 @@
     │   └── SmCountUnknown     no source of the SM count answered
     └── RequestRefused         this request cannot be served
         ├── RequestNotAllowed  it can never be: minimum, step, a mixture of GPUs
+        │   └── SliceTooSmall  vLLM's fixed costs alone fill the slice
         └── DoesNotFit         it could be, but no GPU has room for it now
 
 Each message names the object, what was given and what is allowed, and is meant for a person: it reaches pod
@@ -52,6 +53,10 @@ class RequestRefused(CtaGroupError):
 
 class RequestNotAllowed(RequestRefused):
     """The request is of a size or shape that no GPU here can ever serve."""
+
+
+class SliceTooSmall(RequestNotAllowed):
+    """Nothing is left for vLLM in the slice once its fixed costs are taken off."""
 
 
 class DoesNotFit(RequestRefused):

@@ -1,0 +1,156 @@
+"""Reading words as vLLM's parser would: which word is a flag, which its value, which the model.
+
+The rules are argparse's (exact spelling, ``=``, unique prefix, negative numbers are values, a word with a space is
+never a flag) and vLLM's additions (underscores, dotted JSON keys, ``-O3``).
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from cta_group_core.vllm.flags import ALIASES, ARITIES, Arity, Flag, Spelling, resolve
+from cta_group_core.vllm.words import Word
+
+_NEGATIVE_NUMBER = re.compile(r"-\d+|-\d*\.\d+")
+# One-letter flags take their value in the same word.
+_ATTACHED = re.compile(r"-[Onqr].")
+_BY_NAME = {flag.value: flag for flag in Flag} | ALIASES
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """One flag that the project acts on, where it is written."""
+
+    flag: Flag
+    word: Word
+    """The word that holds the flag, and with ``=`` its value too."""
+    value: Word | None
+    """The word after it; None with ``=`` and for switches."""
+    text: str | None
+    """The value as written; None for a switch."""
+    enabled: bool = True
+    """False for ``--no-...``; switches only."""
+
+    @property
+    def spelling(self) -> str:
+        """The flag as the user wrote it."""
+        return self.word.text.partition("=")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that cannot be read with certainty, or that vLLM will refuse."""
+
+    word: str
+    reason: str
+    rejected: bool
+    """True when every vLLM ends with an error here."""
+
+    def __str__(self) -> str:
+        return f"{self.word!r}: {self.reason}"
+
+
+@dataclass(slots=True)
+class Scan:
+    """Everything found in one pass; built by :func:`scan`."""
+
+    occurrences: list[Occurrence] = field(default_factory=list)
+    positionals: list[Word] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    end_of_options: Word | None = None
+    """A bare ``--``: a flag after it is none."""
+
+
+def scan(words: Sequence[Word]) -> Scan:
+    """Read all words once, from left to right."""
+    found = Scan()
+    index = 0
+    while index < len(words):
+        text = words[index].text
+        if text == "--":
+            found.end_of_options = words[index]
+            found.positionals += words[index + 1 :]
+            break
+        if _is_option(text):
+            index = _read_option(words, index, found)
+        else:
+            _read_positional(words[index], found)
+            index += 1
+    return found
+
+
+def _is_option(text: str) -> bool:
+    if len(text) < 2 or text[0] != "-" or _NEGATIVE_NUMBER.fullmatch(text):  # noqa: PLR2004 - "-" alone is a value
+        return False
+    return " " not in text or bool(_meaning(text).names)
+
+
+def _meaning(text: str) -> Spelling:
+    option, equals, _ = text.partition("=")
+    if equals and not option.startswith("--") and option not in ARITIES:
+        return Spelling(())  # -t=2: short flags are abbreviated only without a value in the same word
+    return resolve(option)
+
+
+def _read_positional(word: Word, found: Scan) -> None:
+    option, space, _ = word.text.partition(" ")
+    if space and option.startswith("-"):
+        reason = "a flag and its value in one word with a space between: write two words, or = instead of the space"
+        found.problems.append(Problem(word.text, reason, rejected=True))
+    found.positionals.append(word)
+
+
+def _read_option(words: Sequence[Word], index: int, found: Scan) -> int:
+    """Read the option at ``index`` with its values; return the index after them."""
+    word = words[index]
+    option, equals, explicit = word.text.partition("=")
+    if _ATTACHED.match(option):  # -O3, -Odecode, -n4
+        return index + 1
+    if option.startswith("--") and "." in option:  # --compilation-config.level 3
+        return index + (1 if equals else 2)
+    meaning = _meaning(word.text)
+    if meaning.name is None:
+        return _skip_unclear(words, index, meaning.names, found)
+    after = _end_of_values(words, index + 1, ARITIES[meaning.name], explicit if equals else None)
+    values = words[index + 1 : after]
+    _note_option(word, meaning.name, explicit if equals else None, values, found)
+    return after
+
+
+def _end_of_values(words: Sequence[Word], start: int, arity: Arity, explicit: str | None) -> int:
+    """Return the index after the words that belong to an option which ended at ``start``."""
+    if explicit is not None or arity is Arity.SWITCH:
+        return start
+    end = start
+    most = len(words) if arity is Arity.MANY else start + 1
+    while end < min(most, len(words)) and words[end].text != "--" and not _is_option(words[end].text):
+        end += 1
+    return end
+
+
+def _skip_unclear(words: Sequence[Word], index: int, names: tuple[str, ...], found: Scan) -> int:
+    option, equals, _ = words[index].text.partition("=")
+    if names:
+        reason = f"ambiguous: it abbreviates {', '.join(names[:4])}{', ...' if len(names) > 4 else ''}"  # noqa: PLR2004
+    else:
+        reason = "no release that was looked at has this flag"
+    found.problems.append(Problem(option, reason, rejected=False))
+    # A word after it is taken for its value: calling it the model would be a guess.
+    return index + 1 if equals else _end_of_values(words, index + 1, Arity.VALUE, None)
+
+
+def _note_option(word: Word, name: str, explicit: str | None, values: Sequence[Word], found: Scan) -> None:
+    arity = ARITIES[name]
+    if arity is Arity.SWITCH and explicit is not None:
+        found.problems.append(Problem(word.text, f"{name} takes no value", rejected=True))
+        return
+    if arity in {Arity.VALUE, Arity.MANY} and explicit is None and not values:
+        found.problems.append(Problem(word.text, f"{name} needs a value", rejected=True))
+        return
+    enabled = not name.startswith("--no-")
+    flag = _BY_NAME.get(name if enabled else name.replace("--no-", "--", 1))
+    if flag is None:
+        return
+    value = values[0] if values else None
+    text = explicit if explicit is not None else value.text if value is not None else None
+    found.occurrences.append(Occurrence(flag=flag, word=word, value=value, text=text, enabled=enabled))
