@@ -1,0 +1,148 @@
+"""Which container of a pod is vLLM, decided by a score over signs; one sign alone is never trusted.
+
+The signs and their rank come from how the stacks declare an engine: the vLLM chart, production-stack, AIBrix, llm-d,
+KServe, KubeAI, KAITO, LeaderWorkerSet, and plain manifests.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cta_group_core.vllm.arguments import Arguments, read_arguments
+from cta_group_core.vllm.flags import Flag
+
+_OFFICIAL_IMAGES = frozenset({"vllm-openai", "vllm-openai-nonroot", "vllm"})
+_ENGINE_IMAGES = _OFFICIAL_IMAGES | {"llm-d-cuda"}
+_SIMULATORS = ("inference-sim", "vllm-simulator")
+_NAMES = frozenset({"vllm", "vllm-openai", "main", "server", "kserve-container", "vllm-leader", "vllm-worker"})
+_MORE_NAMES = frozenset({"prefill", "decode", "engine"})
+_PORTS = frozenset({8000, 8080, 8200, 5000})
+_LABELS = {
+    "app.kubernetes.io/component": "serving-engine",
+    "model.aibrix.ai/engine": "vllm",
+    "llm-d.ai/inference-serving": "true",
+    "app.kubernetes.io/name": "vllm",
+}
+# Other servers have --model, --port and -tp too.
+_OWN_FLAGS = frozenset({Flag.GPU_MEMORY_UTILIZATION, Flag.MAX_MODEL_LEN, Flag.MAX_NUM_SEQS, Flag.ENFORCE_EAGER})
+_VERSION = re.compile(r"v?(\d+\.\d+\.\d+)(?:$|[-_+.]|rc|post)")
+
+_CERTAIN = 10
+_LIKELY = 5
+_HINT = 3
+_WEAK_HINT = 2
+_THRESHOLD = _CERTAIN
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerFacts:
+    """What of a regular container is looked at (init containers are none: they end before the server starts)."""
+
+    name: str
+    image: str = ""
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+    ports: tuple[int, ...] = ()
+    probe_paths: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Detected:
+    """The container that serves, and how sure that is."""
+
+    container: ContainerFacts
+    arguments: Arguments
+    score: int
+    signs: tuple[str, ...]
+    version: str | None
+    """vLLM's release from the image tag, such as ``0.27.1``; None for other images, ``latest`` and digests."""
+
+
+@dataclass(frozen=True, slots=True)
+class Detection:
+    """The answer for a pod: one container, or why none."""
+
+    found: Detected | None
+    reason: str = ""
+    """Why none was chosen: no sign of vLLM (empty), several alike, or an annotation that names none."""
+
+
+def detect(containers: Sequence[ContainerFacts], labels: Mapping[str, str], *, named: str | None = None) -> Detection:
+    """Find the vLLM container among a pod's regular containers.
+
+    ``named`` is the value of the annotation that names it; it wins over every sign.
+    """
+    if named is not None:
+        return _named(containers, labels, named)
+    scored = [_score(container, labels) for container in containers if not _is_simulator(container)]
+    likely = [one for one in scored if one.score >= _THRESHOLD]
+    best = [one for one in likely if one.score == max(other.score for other in likely)]
+    if len(best) > 1:
+        names = ", ".join(one.container.name for one in best)
+        return Detection(None, f"containers {names} look alike; name the one that serves with ctagroup.dev/container")
+    return Detection(best[0] if best else None)
+
+
+def _named(containers: Sequence[ContainerFacts], labels: Mapping[str, str], named: str) -> Detection:
+    for container in containers:
+        if container.name == named:
+            return Detection(_score(container, labels))
+    names = ", ".join(container.name for container in containers)
+    return Detection(None, f"ctagroup.dev/container names {named!r}; the pod's containers are {names}")
+
+
+def _score(container: ContainerFacts, labels: Mapping[str, str]) -> Detected:
+    arguments = read_arguments(container.command, container.args)
+    # Official images also run downloaders and scripts: a command of another program makes the image a weaker sign.
+    other = bool(container.command) and not arguments.line.names_vllm
+    signs = {
+        **_image_signs(container.image, runs_other=other),
+        **_argument_signs(arguments),
+        **_shape_signs(container, labels),
+    }
+    return Detected(container, arguments, sum(signs.values()), tuple(signs), image_version(container.image))
+
+
+def _image_signs(image: str, *, runs_other: bool) -> dict[str, int]:
+    name, _ = _name_and_tag(image)
+    if name in _ENGINE_IMAGES:
+        return {f"image {name}": _LIKELY if runs_other else _CERTAIN}
+    return {f"image {name} names vllm": _LIKELY} if "vllm" in re.split(r"[-_.]", name) else {}
+
+
+def _argument_signs(arguments: Arguments) -> dict[str, int]:
+    if arguments.line.names_vllm:
+        return {"the command starts vLLM": _CERTAIN}
+    own = any(one.flag in _OWN_FLAGS for one in arguments.occurrences)
+    return {"flags that vLLM has": _LIKELY} if own else {}
+
+
+def _shape_signs(container: ContainerFacts, labels: Mapping[str, str]) -> dict[str, int]:
+    checks = {
+        f"container named {container.name}": (_HINT, container.name in _NAMES | _MORE_NAMES),
+        "a port of a model server": (_WEAK_HINT, not _PORTS.isdisjoint(container.ports)),
+        "a probe on /health": (_HINT, "/health" in container.probe_paths),
+        "labels of a serving stack": (_HINT, any(labels.get(key) == value for key, value in _LABELS.items())),
+    }
+    return {sign: points for sign, (points, holds) in checks.items() if holds}
+
+
+def _is_simulator(container: ContainerFacts) -> bool:
+    name, _ = _name_and_tag(container.image)
+    return any(simulator in name for simulator in _SIMULATORS)
+
+
+def image_version(image: str) -> str | None:
+    """Return vLLM's version from the tag of an image whose tags are vLLM's own."""
+    name, tag = _name_and_tag(image)
+    if name not in _OFFICIAL_IMAGES:
+        return None
+    version = _VERSION.match(tag)
+    return version.group(1) if version else None
+
+
+def _name_and_tag(image: str) -> tuple[str, str]:
+    """Split ``registry:5000/team/name:tag@sha256:...``."""
+    last = image.partition("@")[0].rpartition("/")[2]
+    name, _, tag = last.partition(":")
+    return name, tag
