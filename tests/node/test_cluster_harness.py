@@ -8,7 +8,6 @@ import sys
 import urllib.request
 from pathlib import Path
 
-import pytest
 from kubernetes import client, config
 
 from cluster_harness.api_client import Json
@@ -126,6 +125,17 @@ def test_a_pod_runs_and_its_service_is_reached_from_the_machine(cluster: Cluster
     assert wait_for(lambda: page(port), "the page of the service") == "served\n"
 
 
+def test_a_pod_reaches_the_api_server_by_its_service_address(cluster: Cluster, namespace: str) -> None:
+    """No DNS is needed: the address that every container gets in its environment leads to the API server."""
+    pods = f"/api/v1/namespaces/{namespace}/pods"
+    reach = pod(
+        "caller", "until nc -w 1 $KUBERNETES_SERVICE_HOST $KUBERNETES_SERVICE_PORT </dev/null; do sleep 0.1; done"
+    )
+    reach["spec"]["restartPolicy"] = "Never"
+    cluster.api.create(pods, reach)
+    wait_for(lambda: cluster.api.get(f"{pods}/caller")["status"]["phase"] == "Succeeded", "an answer to the pod")
+
+
 def test_an_ordinary_client_works_with_the_admin_kubeconfig(cluster: Cluster) -> None:
     """The kubeconfig alone is enough for a client outside the cluster's network."""
     with config.new_client_from_config(str(cluster.admin_kubeconfig)) as made:  # type: ignore[no-untyped-call]
@@ -192,9 +202,3 @@ def test_what_a_killed_warden_leaves_is_swept_at_the_next_start() -> None:
         assert traces(folder.name) == []
     finally:
         machine.close()
-
-
-def test_a_kubelet_folder_on_the_machine_itself_is_refused() -> None:
-    """A folder that the node does not have to itself would appear on the machine, so it is refused in words."""
-    with pytest.raises(ValueError, match=r"'/srv/kubelet' must lie below one of /etc, /opt, /var"):
-        NodePlan(kubelet_root="/srv/kubelet")

@@ -1,6 +1,6 @@
 """The programs of a real cluster, built once from the Go module proxy and kept in the cache folder.
 
-``python -m cluster_harness.binaries`` builds them all; a second run takes no time.
+``python -m cluster_harness.binaries`` builds what a cluster needs; a second run takes no time.
 """
 
 import shutil
@@ -136,4 +136,3 @@ def _compile_pause(target: Path) -> None:
 
 if __name__ == "__main__":
     ensure_binaries()
-    ensure_kwok()

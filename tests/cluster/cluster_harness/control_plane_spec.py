@@ -153,6 +153,9 @@ class ControlPlaneSpec:
             secure_port=self.ports.controller_manager,
             leader_elect="false",
             use_service_account_credentials="true",
+            # It asks for a token for each of its controllers as it starts; at the default rate that takes seconds.
+            kube_api_qps=200,
+            kube_api_burst=400,
             service_account_private_key_file=known.signing_key,
             root_ca_file=certificate,
             cluster_signing_cert_file=certificate,

@@ -33,7 +33,7 @@ class Machine:
     def __init__(self, folder: Path, warden: int, process: subprocess.Popen[bytes] | None = None) -> None:
         self.folder = folder
         self.control = Control(folder)
-        self._warden = warden  # a descriptor of the process: never another one that got its number
+        self._warden: int | None = warden  # a descriptor of the process: never another one that got its number
         self._process = process  # the same, where it is a child of this process
 
     @classmethod
@@ -67,6 +67,7 @@ class Machine:
             raise HarnessError(f"no cluster runs in {folder}") from error
         machine = cls(folder, warden)
         if not machine.control.answers():  # the number may belong to another process by now
+            os.close(warden)
             raise HarnessError(f"no cluster runs in {folder}")
         return machine
 
@@ -89,17 +90,20 @@ class Machine:
             self._process.stdin.close()
 
     def close(self) -> None:
-        """End every process and remove the state folder; return when that is done."""
+        """End every process and remove the state folder; return when that is done. Once is enough, twice is fine."""
+        if self._warden is None:
+            return
         with contextlib.suppress(ProcessLookupError):  # it has ended already
             signal.pidfd_send_signal(self._warden, signal.SIGTERM)
         if not self._is_over(_END_SECONDS):
             raise DeadlineError(f"the warden of {self.folder} has not ended within {_END_SECONDS:g} s")
         if self._process is not None:
             self._process.communicate()
+        os.close(self._warden)
+        self._warden = None
 
     def _is_over(self, timeout_seconds: float = 0.0) -> bool:
-        ready, _, _ = select.select([self._warden], [], [], timeout_seconds)
-        return bool(ready)
+        return self._warden is None or bool(select.select([self._warden], [], [], timeout_seconds)[0])
 
     def _must_run(self, component: str) -> None:
         status = self.control.exit_statuses().get(component)

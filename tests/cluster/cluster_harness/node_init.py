@@ -1,8 +1,8 @@
 """Makes the private namespaces a machine of their own, from inside, before any component runs in them.
 
 A kubelet writes kernel settings, a container runtime mounts, a network plugin makes interfaces and firewall rules.
-All of that stays in here: /etc, /opt and /var are overlays whose changes are lost at the end, /run is empty, the
-kernel settings that a kubelet writes are plain files, and cgroups begin at the cluster's own.
+All of that stays in here: /etc, /opt and /var are overlays whose changes are lost at the end, /run and /dev/shm are
+empty, the kernel settings that a kubelet writes are plain files, and cgroups begin at the cluster's own.
 """
 
 import socket
@@ -68,6 +68,7 @@ def _own_folders(folder: Path, plan: NodePlan) -> None:
         work.mkdir()
         _mount("-t", "overlay", "-o", f"lowerdir={parent},upperdir={upper},workdir={work}", "overlay", parent)
     _mount("-t", "tmpfs", "-o", "mode=755", "run", "/run")
+    _mount("-t", "tmpfs", "-o", "mode=1777", "shm", "/dev/shm")  # noqa: S108 - what pods with hostIPC share
     for kept in plan.kept_folders:
         _bind(plan.place_of(kept, folder), Path(kept))
     for empty in ("/run/lock", "/etc/cni/net.d", "/etc/cdi", "/run/cdi", "/var/lib/cni", "/var/log/containers"):

@@ -176,7 +176,6 @@ address = "{CONTAINERD_SOCKET}"
 sandbox = "{PAUSE_IMAGE}"
 
 [plugins."io.containerd.cri.v1.runtime"]
-enable_cdi = true
 restrict_oom_score_adj = true
 # Loading a profile would change the machine's kernel.
 disable_apparmor = true

@@ -126,9 +126,13 @@ async def serve(folder: Path) -> None:
         listener.bind(str(folder / CONTROL_SOCKET))
         listener.listen()
         accepting = loop.create_task(_accept(listener, supervisor))
-        await asyncio.wait([ended, accepting], return_when=asyncio.FIRST_COMPLETED)
+        try:
+            await asyncio.wait([ended, accepting], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await supervisor.kill_all()
+        if accepting.done():
+            accepting.result()  # raises what ended it
         accepting.cancel()
-    await supervisor.kill_all()
 
 
 def _end(ended: asyncio.Future[None]) -> None:
