@@ -1,0 +1,128 @@
+"""The command ``cta-group-operator``: reads the settings and starts the operator.
+
+Exit codes: 0 ended as asked, 1 ended because it could not go on, 2 a setting is wrong.
+"""
+
+import argparse
+import os
+import socket
+import sys
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from cta_group_operator import __version__
+from cta_group_operator.cli_options import Options, absolute_path, listen_address, one_of, resource_name, whole_number
+from cta_group_operator.errors import BadSetting
+from cta_group_operator.logs import LOG_FORMATS, LOG_LEVELS, set_up_logs
+from cta_group_operator.settings import Alignment, Settings
+
+_BAD_INPUT = 2
+_SERVICE_ACCOUNT_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+_ABOUT = "The control plane side of CTA groups: quota, placement, alignment of vLLM, explanations."
+_ABOUT_RUN = """\
+Keep ResourceQuotas as CTAQuotas say, choose nodes for pods that ask for groups, and explain in CTAWorkloads why a
+workload is not running. The admission endpoint answers from every replica; of several, one leads and does the rest.
+
+Each option can be given by the environment variable in brackets; the command line wins.
+Against a cluster from outside, without the admission endpoint:
+
+  cta-group-operator run --kubeconfig ~/.kube/config --webhook-port 0"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    try:
+        settings = settings_of(build_parser(os.environ).parse_args(arguments))
+        set_up_logs(settings.log_level, settings.log_format)
+        return _run(settings)
+    except BadSetting as bad:
+        print(f"cta-group-operator: {bad}", file=sys.stderr)
+        return _BAD_INPUT
+
+
+def _run(settings: Settings) -> int:
+    # Imported here, so that --help does not wait for kopf.
+    from cta_group_operator.app import run  # noqa: PLC0415
+
+    return run(settings)
+
+
+def build_parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
+    """Return the parser of the whole command line; raises BadSetting for a wrong environment variable."""
+    parser = argparse.ArgumentParser(prog="cta-group-operator", description=_ABOUT)
+    parser.add_argument("--version", action="version", version=f"cta-group-operator {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    run = commands.add_parser(
+        "run",
+        help="run the operator",
+        description=_ABOUT_RUN,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    options = Options(run, environment)
+    _add_cluster_options(options)
+    _add_webhook_options(options)
+    _add_process_options(options)
+    return parser
+
+
+def _add_cluster_options(options: Options) -> None:
+    default = Settings(identity="")
+    options.add("--resource-name", resource_name, default.resource_name, "resource that pods ask for", "NAME")
+    options.add("--namespace", str, own_namespace(default.namespace), "namespace that the operator runs in", "NAME")
+    options.add("--lease-name", str, default.lease_name, "lease by which one replica leads", "NAME")
+    options.add("--placement", one_of("on", "off"), "on", "gate pods and choose their nodes", "on|off")
+    meaning = "what admission does about vLLM's arguments"
+    options.add("--alignment", one_of(*Alignment), default.alignment.value, meaning, "|".join(Alignment))
+    options.add("--kubeconfig", absolute_path, None, "how to reach the API; default: the pod's service account", "FILE")
+
+
+def _add_webhook_options(options: Options) -> None:
+    default = Settings(identity="")
+    meaning = "port of the admission endpoint; 0: not served"
+    options.add("--webhook-port", whole_number(0, 65535), default.webhook_port, meaning, "PORT")
+    meaning = "Service by which the API server reaches it"
+    options.add("--webhook-service-name", str, default.webhook_service_name, meaning, "NAME")
+    meaning = "Secret that the certificate is kept in"
+    options.add("--webhook-secret-name", str, default.webhook_secret_name, meaning, "NAME")
+    meaning = "MutatingWebhookConfiguration whose certificate authority is kept"
+    options.add("--webhook-configuration-name", str, default.webhook_configuration_name, meaning, "NAME")
+    meaning = "folder with tls.crt and tls.key that somebody else rotates; then no Secret is made"
+    options.add("--webhook-tls-dir", absolute_path, None, meaning, "DIR")
+
+
+def _add_process_options(options: Options) -> None:
+    meaning = "where /metrics, /healthz and /readyz are served; empty: nowhere"
+    options.add("--metrics-address", listen_address, Settings(identity="").metrics_address, meaning, "HOST:PORT")
+    meaning = f"least level that is logged: {', '.join(LOG_LEVELS)}"
+    options.add("--log-level", one_of(*LOG_LEVELS), "info", meaning, "LEVEL")
+    options.add("--log-format", one_of(*LOG_FORMATS), "text", "text for people, json for collectors", "FORMAT")
+
+
+def own_namespace(default: str, file: Path = _SERVICE_ACCOUNT_NAMESPACE) -> str:
+    """Return the namespace of this pod, ``default`` outside a pod."""
+    try:
+        return file.read_text().strip() or default
+    except OSError:
+        return default
+
+
+def settings_of(parsed: argparse.Namespace) -> Settings:
+    """Return the settings out of the parsed command line."""
+    return Settings(
+        identity=f"{socket.gethostname()}-{uuid.uuid4().hex[:8]}",
+        namespace=parsed.namespace,
+        resource_name=parsed.resource_name,
+        lease_name=parsed.lease_name,
+        webhook_port=parsed.webhook_port,
+        webhook_service_name=parsed.webhook_service_name,
+        webhook_secret_name=parsed.webhook_secret_name,
+        webhook_configuration_name=parsed.webhook_configuration_name,
+        webhook_tls_dir=parsed.webhook_tls_dir,
+        placement=parsed.placement == "on",
+        alignment=Alignment(parsed.alignment),
+        metrics_address=parsed.metrics_address,
+        kubeconfig=parsed.kubeconfig,
+        log_level=parsed.log_level,
+        log_format=parsed.log_format,
+    )

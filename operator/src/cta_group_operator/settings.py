@@ -1,0 +1,48 @@
+"""Settings of the operator, typed and frozen. They enter once, in :mod:`cta_group_operator.cli`."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from cta_group_core.names import DEFAULT_RESOURCE_NAME
+from cta_group_operator.logs import LogFormat
+
+
+class Alignment(StrEnum):
+    """What admission does about vLLM's arguments; an annotation of the pod template decides for one workload."""
+
+    ON = "on"
+    """Change them so that they fit the slice, and say so on the pod."""
+    REPORT = "report"
+    """Only say what would be changed."""
+    OFF = "off"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that ``cta-group-operator run`` can be told."""
+
+    identity: str
+    """Name of this replica in the lease: unique among those that run."""
+    namespace: str = "cta-group"
+    """Namespace that the operator runs in: of the lease, the webhook's Service and its Secret."""
+    resource_name: str = DEFAULT_RESOURCE_NAME
+    lease_name: str = "cta-group-operator"
+    webhook_port: int = 9443
+    """Port of the admission endpoint; 0: not served."""
+    webhook_service_name: str = "cta-group-operator"
+    webhook_secret_name: str = "cta-group-webhook"  # noqa: S105 - the name of an object, not a secret
+    """Secret with the certificate that the operator makes and rotates, read by every replica."""
+    webhook_configuration_name: str = "cta-group"
+    """MutatingWebhookConfiguration whose certificate authority the operator keeps."""
+    webhook_tls_dir: Path | None = None
+    """Folder with ``tls.crt`` and ``tls.key`` that somebody else rotates; then no Secret is touched."""
+    placement: bool = True
+    """Gate pods and choose their nodes. Off: gates that are there are taken off, and no node is chosen."""
+    alignment: Alignment = Alignment.ON
+    metrics_address: str = "0.0.0.0:9402"
+    """``host:port`` of /metrics, /healthz and /readyz; empty: not served."""
+    kubeconfig: Path | None = None
+    """None: the service account of the pod."""
+    log_level: str = "info"
+    log_format: LogFormat = "text"
