@@ -1,0 +1,88 @@
+"""What ``kubectl cta explain`` answers, as a value and in its two printed forms."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cta_group_cli.kinds import Reference
+from cta_group_cli.ports import Quota
+from cta_group_cli.table import table
+from cta_group_core.nodes import Condition, ConditionStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Why an object does not run, and the facts below."""
+
+    reference: Reference
+    message: str
+    """One sentence."""
+    blocked: bool
+    """Whether something is in the way that does not go away by waiting a moment for a container to start."""
+    source: str
+    """Who says so: the operator, or the objects themselves."""
+    groups_per_pod: int = 0
+    wanted: int = 0
+    running: int = 0
+    conditions: Sequence[Condition] = ()
+    quotas: Sequence[Quota] = ()
+    remarks: Sequence[str] = ()
+    """Further sentences, such as what the pod's workload says."""
+
+    def as_json(self) -> dict[str, object]:
+        """Return the facts for programs."""
+        return {
+            "kind": self.reference.kind.name,
+            "namespace": self.reference.namespace,
+            "name": self.reference.name,
+            "message": self.message,
+            "blocked": self.blocked,
+            "source": self.source,
+            "groupsPerPod": self.groups_per_pod,
+            "replicasWanted": self.wanted,
+            "replicasRunning": self.running,
+            "conditions": [condition.as_api() for condition in self.conditions],
+            "quotas": [_quota_facts(quota, self.reference.namespace) for quota in self.quotas],
+            "remarks": list(self.remarks),
+        }
+
+    def as_text(self) -> str:
+        """Return the sentence, then the facts, for people."""
+        parts = [f"{self.reference}: {self.message}", *self.remarks]
+        if self.groups_per_pod:
+            parts.append(self._numbers())
+        if self.conditions:
+            parts.append(
+                table(("CONDITION", "STATUS", "REASON", "SINCE"), [_condition(one) for one in self.conditions])
+            )
+        return "\n\n".join(parts)
+
+    def _numbers(self) -> str:
+        rows = [("groups per pod", f"{self.groups_per_pod}"), ("pods", f"{self.running} of {self.wanted} running")]
+        rows += [(f"quota {quota.name}", _quota_words(quota, self.reference.namespace)) for quota in self.quotas]
+        return table(("FACT", ""), [*rows, ("told by", self.source)])
+
+
+def _condition(condition: Condition) -> tuple[str, str, str, str]:
+    return (condition.type, condition.status.value, condition.reason, condition.last_transition_time or "-")
+
+
+def is_in_the_way(condition: Condition) -> bool:
+    """Tell whether a condition of a workload asks for a person."""
+    return condition.status is ConditionStatus.FALSE
+
+
+def _quota_facts(quota: Quota, namespace: str) -> dict[str, object]:
+    share = next(share for share in quota.status.namespaces if share.name == namespace)
+    return {
+        "name": quota.name,
+        "groups": quota.spec.groups,
+        "used": quota.status.used,
+        "pending": quota.status.pending,
+        "namespace": share.as_api(),
+    }
+
+
+def _quota_words(quota: Quota, namespace: str) -> str:
+    share = next(share for share in quota.status.namespaces if share.name == namespace)
+    whole = f"{quota.status.used} of {quota.spec.groups} groups used, {quota.status.pending} pending"
+    return f"{whole}; namespace {namespace}: {share.used} of {share.hard}"

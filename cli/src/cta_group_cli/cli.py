@@ -1,0 +1,203 @@
+"""The command line ``kubectl cta``. A command is imported when it is called, so that ``plan`` starts at once."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
+
+from cta_group_cli.errors import BadInput, CommandError
+from cta_group_cli.exits import Exit
+
+if TYPE_CHECKING:
+    from cta_group_cli.ports import ClusterReader
+
+_PROGRAM = "kubectl cta"
+_RESERVE_MIB = 1024
+_TIMEOUT_SECONDS = 10.0
+
+_ABOUT = """\
+Slices of GPUs in CTA groups: who holds what, why something does not run, what a request would get.
+
+examples:
+  kubectl cta top                                     nodes, GPUs, and who holds how much of them
+  kubectl cta explain deployment/llama -n team-a      why it does not run, in one sentence with numbers
+  kubectl cta quota -n team-a                         what the team may hold and holds
+  kubectl cta plan --gpu h100-sxm --groups 32         SMs and memory of such a slice; needs no cluster
+
+exit status of every command: 0 fine, 1 something needs a person, 2 it could not be answered"""
+
+_TOP = """\
+Show every node's GPUs (free groups of all, the largest request that fits now, health) and who holds them.
+
+examples:
+  kubectl cta top
+  kubectl cta top gpu-node-7
+  kubectl cta top -o json | jq '.nodes[].gpus[] | select(.free > 0)'
+
+A node whose GPUs are simulated is marked. LARGEST is the largest request that fits on that GPU now: a request is
+always on one GPU, or on whole GPUs. Exit status 1: a GPU is unhealthy, or no node tells."""
+
+_EXPLAIN = """\
+Say in one sentence why a workload does not run, with the numbers behind it.
+
+examples:
+  kubectl cta explain deployment/llama
+  kubectl cta explain sts/llama -n team-a
+  kubectl cta explain pod/llama-0 -o json
+
+The sentence is the operator's (object CTAWorkload). Where it has written none, the answer is read from the objects
+themselves: a quota's refusal from ReplicaSets and events, a pod's gate, conditions and containers.
+Exit status 0: nothing is in the way; 1: something is; 2: no such object."""
+
+_QUOTA = """\
+Show each CTAQuota: groups, used, pending, and the part of each namespace.
+
+examples:
+  kubectl cta quota
+  kubectl cta quota -n team-a        only the quotas of this namespace
+  kubectl cta quota -o json
+
+PENDING are groups of pods that the quota keeps from being created: kubectl cta explain tells which.
+Exit status 1: some are pending, or a quota is not enforced everywhere."""
+
+_PLAN = """\
+Tell what a request gets on a GPU: SMs, the percentage that the driver is given, memory. Needs no cluster.
+
+examples:
+  kubectl cta plan --gpu h100-sxm --groups 32
+  kubectl cta plan --gpu a100-80 --groups 54 --reserve-mib 2048 -o json
+  kubectl cta plan --list
+
+A request is a fraction of one GPU in whole steps, one whole GPU, or several whole GPUs; a plan is about one.
+Exit status 2: no such request, or no such GPU; the sentence says what there is."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status (see :class:`Exit`)."""
+    arguments = _parser().parse_args(argv)
+    try:
+        status: Exit = arguments.run(arguments)
+        sys.stdout.flush()
+    except CommandError as refused:
+        print(f"{_PROGRAM} {arguments.command}: {refused}", file=sys.stderr)
+        return Exit.BAD_INPUT
+    except BrokenPipeError:  # the reader of a pipe has seen enough; nothing is left to flush when Python ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.FINE
+    return status
+
+
+class _Parser(argparse.ArgumentParser):
+    """Refuses in one sentence; the usage is where ``--help`` is."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(Exit.BAD_INPUT, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+_Commands: TypeAlias = "argparse._SubParsersAction[_Parser]"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog=_PROGRAM, description=_ABOUT, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    _add_top(commands)
+    _add_explain(commands)
+    _add_quota(commands)
+    _add_plan(commands)
+    return parser
+
+
+def _add_top(commands: _Commands) -> None:
+    top = _command(commands, "top", "nodes, GPUs, and who holds how much of them", _TOP)
+    top.add_argument("node", nargs="?", metavar="NODE", help="only this node")
+    _add_connection(top, with_namespace=False)
+    top.set_defaults(run=_run_top)
+
+
+def _add_explain(commands: _Commands) -> None:
+    explain = _command(commands, "explain", "why a workload does not run, in one sentence with numbers", _EXPLAIN)
+    explain.add_argument("object", metavar="KIND/NAME", help="deployment/llama, sts/llama, job/batch, pod/llama-0, ...")
+    _add_connection(explain, with_namespace=True)
+    explain.set_defaults(run=_run_explain)
+
+
+def _add_quota(commands: _Commands) -> None:
+    quota = _command(commands, "quota", "what each team may hold, and holds", _QUOTA)
+    _add_connection(quota, with_namespace=True)
+    quota.set_defaults(run=_run_quota)
+
+
+def _add_plan(commands: _Commands) -> None:
+    plan = _command(commands, "plan", "what a request would get; needs no cluster", _PLAN)
+    what = plan.add_mutually_exclusive_group(required=True)
+    what.add_argument("--gpu", metavar="PROFILE", help="GPU by its short name: h100-sxm, l4, ...")
+    what.add_argument("--list", action="store_true", help="list every GPU that is known, with its groups")
+    plan.add_argument("--groups", type=int, metavar="N", help="CTA groups that a pod would ask for; needed with --gpu")
+    plan.add_argument(
+        "--reserve-mib",
+        type=int,
+        default=_RESERVE_MIB,
+        metavar="MIB",
+        help="memory of the GPU that is never given out, as set in the chart (default: %(default)s)",
+    )
+    plan.set_defaults(run=_run_plan)
+
+
+def _command(commands: _Commands, name: str, what_for: str, about: str) -> argparse.ArgumentParser:
+    formatter = argparse.RawDescriptionHelpFormatter
+    parser = commands.add_parser(name, help=what_for, description=about, formatter_class=formatter)
+    parser.add_argument("-o", "--output", choices=["json"], help="print facts for programs instead of a table")
+    return parser
+
+
+def _add_connection(parser: argparse.ArgumentParser, *, with_namespace: bool) -> None:
+    if with_namespace:
+        parser.add_argument("-n", "--namespace", metavar="NAME", help="namespace (default: the context's)")
+    parser.add_argument("--kubeconfig", metavar="PATH", help="(default: $KUBECONFIG, then ~/.kube/config)")
+    parser.add_argument("--context", metavar="NAME", help="context of the kubeconfig (default: its current one)")
+    parser.add_argument(
+        "--request-timeout",
+        type=float,
+        default=_TIMEOUT_SECONDS,
+        metavar="SECONDS",
+        help="longest wait for one answer of the cluster (default: %(default)s)",
+    )
+
+
+def _connect(arguments: argparse.Namespace) -> "ClusterReader":
+    from cta_group_cli.adapters.connection import Connection
+    from cta_group_cli.adapters.kubernetes_reader import KubernetesReader
+
+    kubeconfig = arguments.kubeconfig or os.environ.get("KUBECONFIG") or None
+    return KubernetesReader(Connection(kubeconfig, arguments.context, arguments.request_timeout))
+
+
+def _run_top(arguments: argparse.Namespace) -> Exit:
+    from cta_group_cli.top import show_top
+
+    return show_top(_connect(arguments), arguments.node, as_json=bool(arguments.output))
+
+
+def _run_explain(arguments: argparse.Namespace) -> Exit:
+    from cta_group_cli.explain import show_explanation
+
+    return show_explanation(
+        _connect(arguments), arguments.object, namespace=arguments.namespace, as_json=bool(arguments.output)
+    )
+
+
+def _run_quota(arguments: argparse.Namespace) -> Exit:
+    from cta_group_cli.quota import show_quotas
+
+    return show_quotas(_connect(arguments), namespace=arguments.namespace, as_json=bool(arguments.output))
+
+
+def _run_plan(arguments: argparse.Namespace) -> Exit:
+    from cta_group_cli.plan import show_plan, show_profiles
+
+    if arguments.list:
+        return show_profiles(as_json=bool(arguments.output))
+    if arguments.groups is None:
+        raise BadInput("--groups is missing: say how many CTA groups, such as --groups 32")
+    return show_plan(arguments.gpu, arguments.groups, reserve_mib=arguments.reserve_mib, as_json=bool(arguments.output))

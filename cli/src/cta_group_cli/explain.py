@@ -1,0 +1,134 @@
+"""``kubectl cta explain``: why a workload does not run, from its CTAWorkload or from the objects themselves."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+from cta_group_cli.answer import Answer, is_in_the_way
+from cta_group_cli.errors import NotFound
+from cta_group_cli.exits import Exit
+from cta_group_cli.kinds import POD, Reference, kind_called
+from cta_group_cli.objects import Controller, Pod
+from cta_group_cli.observed import groups_of, pod_facts, workload_facts
+from cta_group_cli.pod_words import pod_conditions, pod_remarks
+from cta_group_cli.ports import ClusterReader, Node, Quota
+from cta_group_cli.quota import covers
+from cta_group_core.explain import Stage, WorkloadFacts, explain
+from cta_group_core.names import DEFAULT_RESOURCE_NAME
+from cta_group_core.workload import WorkloadStatus, object_name
+
+_BY_OPERATOR = "the operator"
+_BY_OBJECTS = "the objects themselves"
+_NO_OPERATOR = "The operator has written nothing about it (is it running?); this is what the objects themselves say."
+_DEEPEST_CHAIN = 8
+_IN_THE_WAY = frozenset({Stage.NO_ROOM, Stage.WAITING, Stage.FAILED, Stage.UNSCHEDULED})
+
+
+def show_explanation(reader: ClusterReader, text: str, *, namespace: str | None, as_json: bool) -> Exit:
+    """Print the answer for ``KIND/NAME``; BadInput or NotFound when there is nothing to answer about."""
+    reference = Reference.parse(text, namespace or reader.namespace)
+    answer = answer_for(reader, reference)
+    print(json.dumps(answer.as_json()) if as_json else answer.as_text())
+    return Exit.FINDINGS if answer.blocked else Exit.FINE
+
+
+def answer_for(reader: ClusterReader, reference: Reference) -> Answer:
+    """Return why the object does not run. The object itself is asked first for, then those that own it."""
+    pod = reader.pod(reference.namespace, reference.name) if reference.kind is POD else None
+    made_by = None if pod else reader.controller(reference.kind, reference.namespace, reference.name)
+    chain = _chain(reader, reference, pod or made_by)
+    told = _told(reader, chain)
+    if told and (pod is None or told[0] == reference):
+        return _by_operator(reader, reference, *told)
+    if pod:
+        return _of_pod(reader, reference, pod, told)
+    if made_by:
+        return _of_controller(reader, reference, made_by)
+    raise NotFound(f"{reference} is not in namespace {reference.namespace}, and no CTAWorkload tells of it")
+
+
+def _chain(reader: ClusterReader, reference: Reference, found: Pod | Controller | None) -> Sequence[Reference]:
+    """Return the object and its owners, the nearest first."""
+    chain = [reference]
+    while found and (owner := found.metadata.controller) and len(chain) < _DEEPEST_CHAIN:
+        chain.append(Reference(kind_called(owner.kind), reference.namespace, owner.name))
+        found = reader.controller(chain[-1].kind, reference.namespace, owner.name)
+    return chain
+
+
+def _told(reader: ClusterReader, chain: Sequence[Reference]) -> tuple[Reference, WorkloadStatus] | None:
+    """Return what the operator says about the topmost object of the chain that it knows."""
+    for reference in reversed(chain):
+        if status := reader.workload(reference.namespace, object_name(reference.kind.name, reference.name)):
+            return reference, status
+    return None
+
+
+def _by_operator(reader: ClusterReader, reference: Reference, about: Reference, status: WorkloadStatus) -> Answer:
+    return Answer(
+        reference=reference,
+        message=status.message,
+        blocked=any(is_in_the_way(condition) for condition in status.conditions),
+        source=_BY_OPERATOR,
+        groups_per_pod=status.groups_per_pod,
+        wanted=status.replicas_wanted,
+        running=status.replicas_running,
+        conditions=status.conditions,
+        quotas=_quotas(reader, reference.namespace),
+        remarks=() if about == reference else (f"It belongs to {about}.",),
+    )
+
+
+def _of_controller(reader: ClusterReader, reference: Reference, made_by: Controller) -> Answer:
+    resource = _resource_name(reader)
+    if made_by.spec.template is None:
+        raise NotFound(f"no CTAWorkload tells of {reference}, and what its pods ask for cannot be read here")
+    facts = workload_facts(reader, made_by, made_by.spec.template, resource)
+    if not facts.groups_per_pod:
+        return _asks_for_none(reference, resource)
+    return _observed(reader, reference, facts, remarks=(_NO_OPERATOR,))
+
+
+def _of_pod(
+    reader: ClusterReader, reference: Reference, pod: Pod, told: tuple[Reference, WorkloadStatus] | None
+) -> Answer:
+    resource = _resource_name(reader)
+    groups = groups_of(pod.spec, resource)
+    remarks = [*pod_remarks(pod), f"Its workload, {told[0]}: {told[1].message}" if told else _NO_OPERATOR]
+    if not groups:
+        return _asks_for_none(reference, resource)
+    answer = _observed(reader, reference, WorkloadFacts(1, groups, [pod_facts(pod)]), remarks=remarks)
+    return replace(answer, conditions=[*answer.conditions, *pod_conditions(pod)])
+
+
+def _observed(reader: ClusterReader, reference: Reference, facts: WorkloadFacts, *, remarks: Sequence[str]) -> Answer:
+    """Answer by the operator's own rule, from facts read here."""
+    explanation = explain(facts)
+    stuck = any(pod.stage in _IN_THE_WAY or (pod.stage is Stage.STARTING and pod.words) for pod in facts.pods)
+    return Answer(
+        reference=reference,
+        message=explanation.message,
+        blocked=stuck or any(is_in_the_way(condition) for condition in explanation.conditions),
+        source=_BY_OBJECTS,
+        groups_per_pod=facts.groups_per_pod,
+        wanted=facts.wanted,
+        running=facts.running,
+        conditions=explanation.conditions,
+        quotas=_quotas(reader, reference.namespace),
+        remarks=remarks,
+    )
+
+
+def _asks_for_none(reference: Reference, resource: str) -> Answer:
+    message = f"asks for no {resource}, so nothing of this project holds it back"
+    return Answer(reference, message, blocked=False, source=_BY_OBJECTS)
+
+
+def _resource_name(reader: ClusterReader) -> str:
+    """Return the resource that the nodes offer; the chart can give it another name."""
+    names = [node.status.resource_name for node in reader.nodes() if isinstance(node, Node)]
+    return names[0] if names else DEFAULT_RESOURCE_NAME
+
+
+def _quotas(reader: ClusterReader, namespace: str) -> Sequence[Quota]:
+    return [quota for quota in reader.quotas() if isinstance(quota, Quota) and covers(quota, namespace)]

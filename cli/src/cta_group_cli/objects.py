@@ -1,0 +1,159 @@
+"""The few fields of Kubernetes' own objects that explanations read, parsed where they enter the program."""
+
+from pydantic import Field
+
+from cta_group_core.nodes import ApiModel
+
+
+class Owner(ApiModel):
+    """A reference to an owner; the one with ``controller`` makes the object and makes it again."""
+
+    kind: str
+    name: str
+    uid: str
+    controller: bool = False
+
+
+class Metadata(ApiModel):
+    """Who an object is."""
+
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    creation_timestamp: str = ""
+    owner_references: tuple[Owner, ...] = ()
+    annotations: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def controller(self) -> Owner | None:
+        """The owner that makes this object."""
+        return next((owner for owner in self.owner_references if owner.controller), None)
+
+
+class ObjectCondition(ApiModel):
+    """A condition of a built-in kind; not all of them give a reason."""
+
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+
+
+class Resources(ApiModel):
+    """Amounts by resource name, as quantities. An extended resource has the same in both, or limits alone."""
+
+    limits: dict[str, str] = Field(default_factory=dict)
+    requests: dict[str, str] = Field(default_factory=dict)
+
+
+class Container(ApiModel):
+    """A container of a pod or of a template."""
+
+    name: str
+    resources: Resources = Resources()
+
+
+class Gate(ApiModel):
+    """A scheduling gate."""
+
+    name: str
+
+
+class PodSpec(ApiModel):
+    """What a pod asks for."""
+
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    scheduling_gates: tuple[Gate, ...] = ()
+    node_name: str = ""
+
+
+class StateDetail(ApiModel):
+    """Why a container waits or ended."""
+
+    reason: str = ""
+    message: str = ""
+
+
+class ContainerState(ApiModel):
+    """At most one of the states is there."""
+
+    waiting: StateDetail | None = None
+    terminated: StateDetail | None = None
+
+
+class ContainerStatus(ApiModel):
+    """What a container does."""
+
+    name: str
+    state: ContainerState = ContainerState()
+
+
+class PodStatus(ApiModel):
+    """What a pod does. ``reason`` and ``message`` are kubelet's when it refused or ended the pod."""
+
+    phase: str = "Pending"
+    reason: str = ""
+    message: str = ""
+    conditions: tuple[ObjectCondition, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+
+
+class Pod(ApiModel):
+    """A pod."""
+
+    metadata: Metadata
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+
+class PodTemplate(ApiModel):
+    """What a controller makes pods from."""
+
+    spec: PodSpec = PodSpec()
+
+
+class ControllerSpec(ApiModel):
+    """How many pods a controller wants; a Job says it in other words than the rest."""
+
+    replicas: int | None = None
+    parallelism: int | None = None
+    template: PodTemplate | None = None
+
+
+class ControllerStatus(ApiModel):
+    """What a controller tells."""
+
+    conditions: tuple[ObjectCondition, ...] = ()
+
+
+class Controller(ApiModel):
+    """Anything that makes pods."""
+
+    metadata: Metadata
+    spec: ControllerSpec = ControllerSpec()
+    status: ControllerStatus = ControllerStatus()
+
+
+class EventObject(ApiModel):
+    """What an event is about."""
+
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class Event(ApiModel):
+    """An event. Which of the times is there depends on who wrote it."""
+
+    involved_object: EventObject = EventObject()
+    reason: str = ""
+    message: str = ""
+    last_timestamp: str | None = None
+    event_time: str | None = None
+
+    @property
+    def moment(self) -> str:
+        """When it was seen last, for ordering."""
+        return self.last_timestamp or self.event_time or ""

@@ -1,0 +1,102 @@
+"""What Kubernetes' own objects say about a workload, for when the operator has written nothing about it.
+
+The sentence is then made by the very rule that the operator uses (:mod:`cta_group_core.explain`), from facts that are
+read here once instead of being followed.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from cta_group_cli.objects import Controller, Pod, PodSpec, PodTemplate
+from cta_group_cli.ports import ClusterReader
+from cta_group_core.denials import parse_denial
+from cta_group_core.errors import InvalidText
+from cta_group_core.explain import CreateFailure, PodFacts, Stage, WorkloadFacts
+from cta_group_core.names import GATE_PLACEMENT
+from cta_group_core.quantities import parse_count
+
+_ENDED = {"Failed": Stage.FAILED, "Succeeded": Stage.DONE}
+_ORDINARY_WAITS = frozenset({"ContainerCreating", "PodInitializing"})
+
+
+def groups_of(spec: PodSpec, resource_name: str) -> int:
+    """Return the groups that a pod asks for, as the scheduler counts them: init containers run before the others."""
+    together = sum(_groups(container.resources.limits, resource_name) for container in spec.containers)
+    alone = (_groups(container.resources.limits, resource_name) for container in spec.init_containers)
+    return max(together, *alone) if spec.init_containers else together
+
+
+def _groups(limits: dict[str, str], resource_name: str) -> int:
+    try:
+        return parse_count(limits.get(resource_name, "0"))
+    except InvalidText:
+        return 0
+
+
+def pod_facts(pod: Pod) -> PodFacts:
+    """Return how far a pod has come, and what Kubernetes says about it."""
+    status = pod.status
+    if status.phase in _ENDED:
+        words = ": ".join(word for word in (status.reason, status.message) if word)
+        return PodFacts(pod.metadata.name, _ENDED[status.phase], words)
+    if status.phase == "Running":
+        return PodFacts(pod.metadata.name, Stage.RUNNING)
+    scheduled = next((one for one in status.conditions if one.type == "PodScheduled"), None)
+    if any(gate.name == GATE_PLACEMENT for gate in pod.spec.scheduling_gates):
+        return PodFacts(pod.metadata.name, Stage.WAITING, f"held by its scheduling gate {GATE_PLACEMENT}")
+    if not pod.spec.node_name:
+        return PodFacts(pod.metadata.name, Stage.UNSCHEDULED, scheduled.message if scheduled else "")
+    return PodFacts(pod.metadata.name, Stage.STARTING, waiting_words(pod))
+
+
+def waiting_words(pod: Pod) -> str:
+    """Return why a container of a pod waits, when it is for more than its turn; empty when it is not."""
+    for container in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+        waiting = container.state.waiting
+        if waiting and waiting.reason and waiting.reason not in _ORDINARY_WAITS:
+            return f"container {container.name}: {waiting.reason}" + (f": {waiting.message}" if waiting.message else "")
+    return ""
+
+
+def workload_facts(reader: ClusterReader, made_by: Controller, template: PodTemplate, resource: str) -> WorkloadFacts:
+    """Return the facts of something that makes pods from a template, itself or through ReplicaSets."""
+    namespace = made_by.metadata.namespace
+    sets = [one for one in reader.replica_sets(namespace) if _is_made_by(one, {made_by.metadata.uid})]
+    makers = {made_by.metadata.uid, *(one.metadata.uid for one in sets)}
+    facts = WorkloadFacts(
+        wanted=_wanted(made_by),
+        groups_per_pod=groups_of(template.spec, resource),
+        pods=[pod_facts(pod) for pod in reader.pods(namespace) if _is_made_by(pod, makers)],
+    )
+    told = _told_by_sets([made_by, *sets]) or _told_by_events(reader, namespace, makers)
+    if not (told and facts.missing):
+        return facts
+    return replace(facts, failure=CreateFailure(told, parse_denial(told, resource)))
+
+
+def _is_made_by(made: Pod | Controller, makers: set[str]) -> bool:
+    owner = made.metadata.controller
+    return owner is not None and owner.uid in makers
+
+
+def _wanted(made_by: Controller) -> int:
+    spec = made_by.spec
+    said = next((count for count in (spec.replicas, spec.parallelism) if count is not None), None)
+    return 1 if said is None else said
+
+
+def _told_by_sets(makers: Iterable[Controller]) -> str:
+    """Return the refusal that the newest of them tells in a condition, which is there for as long as it lasts."""
+    failing = [
+        condition.message
+        for one in sorted(makers, key=lambda one: one.metadata.creation_timestamp)
+        for condition in one.status.conditions
+        if condition.type == "ReplicaFailure" and condition.status == "True"
+    ]
+    return failing[-1] if failing else ""
+
+
+def _told_by_events(reader: ClusterReader, namespace: str, makers: set[str]) -> str:
+    """Return the newest refusal in events, where StatefulSets and Jobs tell theirs; events last an hour."""
+    mine = [event for event in reader.creation_failures(namespace) if event.involved_object.uid in makers]
+    return max(mine, key=lambda event: event.moment).message if mine else ""

@@ -1,0 +1,68 @@
+"""What the commands read of a cluster, as one small interface."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from cta_group_cli.kinds import Kind
+from cta_group_cli.objects import Controller, Event, Pod
+from cta_group_core.nodes import NodeStatus
+from cta_group_core.quota import QuotaSpec, QuotaStatus
+from cta_group_core.workload import WorkloadStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A CTANode."""
+
+    name: str
+    status: NodeStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """An object of ours that another version wrote in a form that this one does not read."""
+
+    name: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """A CTAQuota."""
+
+    name: str
+    spec: QuotaSpec
+    status: QuotaStatus
+
+
+class ClusterReader(Protocol):
+    """A cluster, read only. Every method raises ClusterUnavailable when the cluster does not answer or refuses."""
+
+    @property
+    def namespace(self) -> str:
+        """Namespace to use when none is said."""
+
+    def nodes(self) -> Sequence[Node | Unreadable]:
+        """Return every CTANode in the order of names."""
+
+    def quotas(self) -> Sequence[Quota | Unreadable]:
+        """Return every CTAQuota in the order of names."""
+
+    def workload(self, namespace: str, name: str) -> WorkloadStatus | None:
+        """Return the status of a CTAWorkload; None while there is none, or nothing in it."""
+
+    def pod(self, namespace: str, name: str) -> Pod | None:
+        """Return a pod."""
+
+    def pods(self, namespace: str) -> Sequence[Pod]:
+        """Return every pod of a namespace."""
+
+    def controller(self, kind: Kind, namespace: str, name: str) -> Controller | None:
+        """Return an object that makes pods; None when it does not exist, or its kind is known by name alone."""
+
+    def replica_sets(self, namespace: str) -> Sequence[Controller]:
+        """Return every ReplicaSet of a namespace."""
+
+    def creation_failures(self, namespace: str) -> Sequence[Event]:
+        """Return the events of a namespace that tell of pods that could not be created."""

@@ -1,0 +1,54 @@
+"""``kubectl cta quota``: what each team may hold, and holds."""
+
+import json
+import sys
+from collections.abc import Sequence
+
+from cta_group_cli.exits import Exit
+from cta_group_cli.ports import ClusterReader, Quota, Unreadable
+from cta_group_cli.table import table
+from cta_group_core.nodes import ConditionStatus
+from cta_group_core.quota import CONDITION_READY
+
+_HEADER = ("NAME", "GROUPS", "USED", "PENDING", "READY", "NAMESPACES (USED OF THEIR PART)")
+
+
+def show_quotas(reader: ClusterReader, *, namespace: str | None, as_json: bool) -> Exit:
+    """Print all quotas, or those that a namespace has a part of."""
+    found = reader.quotas()
+    quotas = [entry for entry in found if isinstance(entry, Quota) and (namespace is None or covers(entry, namespace))]
+    print(json.dumps(_facts(quotas)) if as_json else _text(quotas, namespace))
+    unreadable = [entry for entry in found if isinstance(entry, Unreadable)]
+    for entry in unreadable:
+        print(f"CTAQuota {entry.name} cannot be read by this version: {entry.problem}", file=sys.stderr)
+    trouble = any(quota.status.pending or _ready(quota) != ConditionStatus.TRUE for quota in quotas)
+    return Exit.FINDINGS if trouble or unreadable else Exit.FINE
+
+
+def covers(quota: Quota, namespace: str) -> bool:
+    """Tell whether a namespace has a part of the quota, by what the operator has written."""
+    return any(share.name == namespace for share in quota.status.namespaces)
+
+
+def _facts(quotas: Sequence[Quota]) -> dict[str, object]:
+    facts = [{"name": one.name, "spec": one.spec.as_api(), "status": one.status.as_api()} for one in quotas]
+    return {"quotas": facts}
+
+
+def _text(quotas: Sequence[Quota], namespace: str | None) -> str:
+    if not quotas:
+        return f"No CTAQuota limits namespace {namespace}." if namespace else "There is no CTAQuota."
+    rows = [
+        (quota.name, quota.spec.groups, quota.status.used, quota.status.pending, _ready(quota), _shares(quota))
+        for quota in quotas
+    ]
+    return table(_HEADER, rows)
+
+
+def _ready(quota: Quota) -> str:
+    ready = (one for one in quota.status.conditions if one.type == CONDITION_READY)
+    return next((one.status.value for one in ready), ConditionStatus.UNKNOWN.value)
+
+
+def _shares(quota: Quota) -> str:
+    return ", ".join(f"{share.name} {share.used} of {share.hard}" for share in quota.status.namespaces) or "none"
