@@ -126,6 +126,17 @@ def test_full_node_says_that_nothing_fits() -> None:
         choose_gpus([room(0, 0), room(1, 0)], 8)
 
 
+def test_single_free_gpu_is_not_told_as_several() -> None:
+    """One whole GPU that is free is told as the largest request only."""
+    with pytest.raises(DoesNotFit, match=r"the largest request that fits now is 128 on one GPU$"):
+        choose_gpus([room(0, 128), room(1, 120)], 256)
+
+
+def test_nothing_fits_on_no_gpu() -> None:
+    """Without GPUs the largest request is none."""
+    assert largest_fit([]) == 0
+
+
 def test_several_gpus_are_whole_and_entirely_free() -> None:
     """256 groups take two GPUs that nobody uses, in order of index, and leave the used ones alone."""
     rooms = [room(0, 120), room(1, 128), room(2, 0), room(3, 128), room(4, 128)]

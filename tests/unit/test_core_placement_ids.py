@@ -97,16 +97,24 @@ def test_reused_ids_count_as_room() -> None:
     assert chosen == tuple(ids_of(0, range(16)))
 
 
+def test_exactly_the_reused_ids_are_enough() -> None:
+    """A container that asks for as many as it reuses gets those, on a GPU where nothing else is free."""
+    reused = ids_of(0, range(40, 48))
+    assert choose_ids(TWO_H200, available=[], must_include=reused, groups=8) == tuple(reused)
+
+
 def test_more_reused_than_asked_is_refused() -> None:
     """Sixteen groups to reuse never become eight: dropping some would give kubelet a list it does not accept."""
     with pytest.raises(RequestNotAllowed, match="asked for 8 groups that reuse 16; ask for 16 or more"):
         choose_ids(TWO_H200, available=[], must_include=ids_of(0, range(16)), groups=8)
 
 
-def test_reused_ids_of_a_gpu_that_is_gone_are_refused() -> None:
+@pytest.mark.parametrize("number", [0, 3])
+def test_reused_ids_of_a_gpu_that_is_gone_are_refused(number: int) -> None:
     """Groups of a GPU that is not served now cannot be reused; the refusal names the first one."""
-    with pytest.raises(DoesNotFit, match=f"reuse {uuid_of(7)}::3, but this GPU is not served by this node now"):
-        choose_ids(TWO_H200, available=ids_of(0, range(128)), must_include=ids_of(7, [4, 3]), groups=8)
+    told = f"reuse {uuid_of(7)}::{number}, but this GPU is not served by this node now"
+    with pytest.raises(DoesNotFit, match=told):
+        choose_ids(TWO_H200, available=ids_of(0, range(128)), must_include=ids_of(7, [4, number]), groups=8)
 
 
 def test_reused_id_beyond_the_gpu_is_refused() -> None:
@@ -177,7 +185,7 @@ class TestCheck:
 
     def test_gpu_that_is_not_served(self) -> None:
         """A group of a GPU that vanished, or is unhealthy, is refused as something that may come back."""
-        with pytest.raises(DoesNotFit, match=f"GPU {uuid_of(7)} is not served by this node now"):
+        with pytest.raises(DoesNotFit, match=f"^{uuid_of(7)}::0: GPU {uuid_of(7)} is not served"):
             check_ids(self.units, ids_of(7, range(8)))
 
     def test_nothing(self) -> None:

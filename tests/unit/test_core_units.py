@@ -203,6 +203,12 @@ def test_unknown_compute_capability_is_never_guessed(text: str) -> None:
 
 
 @pytest.mark.parametrize("capability", KNOWN_CAPABILITIES)
+def test_cores_of_an_sm(capability: ComputeCapability) -> None:
+    """An SM has 64 cores up to the first Ampere, and 128 from the second on."""
+    assert cores_per_sm(capability) == (64 if capability <= AMPERE else 128)
+
+
+@pytest.mark.parametrize("capability", KNOWN_CAPABILITIES)
 def test_capability_reads_back_what_it_prints(capability: ComputeCapability) -> None:
     """The text form of a compute capability parses to the same value."""
     assert ComputeCapability.parse(str(capability)) == capability

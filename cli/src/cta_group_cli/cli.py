@@ -95,7 +95,7 @@ class _Parser(argparse.ArgumentParser):
         self.exit(Exit.BAD_INPUT, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
-_Commands: TypeAlias = "argparse._SubParsersAction[_Parser]"
+_Commands: TypeAlias = "argparse._SubParsersAction[_Parser]"  # noqa: SLF001 - the type has no public name
 
 
 def _parser() -> argparse.ArgumentParser:
