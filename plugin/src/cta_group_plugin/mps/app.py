@@ -1,0 +1,140 @@
+"""The process ``cta-group-plugin mps``: puts the supervisor, its socket and its probes together."""
+
+import asyncio
+import fcntl
+import signal
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import grpc.aio
+
+from cta_group_core.ids import GpuUuid
+from cta_group_plugin import __version__
+from cta_group_plugin.errors import BadSetting
+from cta_group_plugin.logs import EventLog
+from cta_group_plugin.mps.control import MpsControlClient
+from cta_group_plugin.mps.daemon import DaemonProcess
+from cta_group_plugin.mps.folders import MpsFolders, gpus_with_folders
+from cta_group_plugin.mps.keeper import DaemonKeeper
+from cta_group_plugin.mps.metrics import MpsMetrics
+from cta_group_plugin.mps.program import ControlProgram, simulated_program
+from cta_group_plugin.mps.service import SupervisorService
+from cta_group_plugin.mps.supervisor import MpsSupervisor
+from cta_group_plugin.mps.timing import Timing
+from cta_group_plugin.probes import ProbeChecks, ProbeServer, on_loop
+from cta_group_plugin.settings import MpsSettings
+from cta_group_plugin.supervisor_api.supervisor_pb2_grpc import add_MpsSupervisorServicer_to_server
+
+_LOG = EventLog(__name__)
+_LONGEST_SOCKET_PATH: Final = 107  # the kernel's sun_path, less its final zero
+_LOCK_NAME: Final = "supervisor.lock"
+_GRACE_SECONDS: Final = 1.0
+
+
+def run(settings: MpsSettings) -> int:
+    """Keep the daemons of this node until SIGTERM or SIGINT; return the exit code. Raises BadSetting."""
+    with _only_supervisor(settings.mps_root):
+        asyncio.run(_run(settings))
+    return 0
+
+
+async def _run(settings: MpsSettings) -> None:
+    stop = _stop_signal()
+    metrics = MpsMetrics(__version__)
+    supervisor = build_supervisor(settings, metrics, Timing())
+    await supervisor.adopt(gpus_with_folders(settings.mps_root))
+    try:
+        async with serving(supervisor, settings.mps_socket):
+            with _probes(settings.metrics_address, metrics):
+                _LOG.info("mps_supervisor_serves", socket=settings.mps_socket, simulated=settings.simulated)
+                await stop.wait()
+    finally:
+        await supervisor.stop()
+    _LOG.info("mps_supervisor_ended")
+
+
+def build_supervisor(settings: MpsSettings, metrics: MpsMetrics, timing: Timing) -> MpsSupervisor:
+    """Return the supervisor of a node; it does nothing before it is asked."""
+    if settings.simulated:
+        program = simulated_program(settings.environment)
+    else:
+        program = ControlProgram(settings.control_binary, environment=settings.environment)
+
+    def make_keeper(gpu: GpuUuid) -> DaemonKeeper:
+        folders = MpsFolders.under(settings.mps_root, gpu)
+        return DaemonKeeper(
+            gpu,
+            control=MpsControlClient(program, folders, timeout_seconds=timing.command_seconds),
+            start_daemon=partial(DaemonProcess.start, program, folders),
+            timing=timing,
+            metrics=metrics,
+        )
+
+    return MpsSupervisor(make_keeper, forget=metrics.forget_state)
+
+
+@asynccontextmanager
+async def serving(supervisor: MpsSupervisor, socket: Path) -> AsyncIterator[None]:
+    """Serve the supervisor on a unix socket that only our own user may use."""
+    server = grpc.aio.server()
+    add_MpsSupervisorServicer_to_server(SupervisorService(supervisor), server)
+    _bind(server, socket)
+    await server.start()
+    try:
+        yield
+    finally:
+        await server.stop(_GRACE_SECONDS)  # removes the socket too
+
+
+def _bind(server: grpc.aio.Server, socket: Path) -> None:
+    if len(str(socket).encode()) > _LONGEST_SOCKET_PATH:
+        raise BadSetting(f"--mps-socket={socket}: a socket's path can have {_LONGEST_SOCKET_PATH} bytes at most")
+    try:
+        socket.parent.mkdir(parents=True, exist_ok=True)
+        socket.unlink(missing_ok=True)  # of an earlier process: the lock says that it is gone
+        server.add_insecure_port(f"unix:{socket}")
+        socket.chmod(0o600)
+    except (OSError, RuntimeError) as error:
+        raise BadSetting(f"--mps-socket={socket}: cannot be served: {error}") from error
+
+
+@contextmanager
+def _only_supervisor(mps_root: Path) -> Iterator[None]:
+    """Hold the node's lock: two supervisors would start two daemons for one GPU."""
+    try:
+        mps_root.mkdir(parents=True, exist_ok=True)
+        lock = (mps_root / _LOCK_NAME).open("w", encoding="ascii")
+    except OSError as error:
+        raise BadSetting(f"--mps-root={mps_root}: cannot be used: {error}") from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise BadSetting(f"--mps-root={mps_root}: another supervisor keeps the daemons there") from None
+        yield
+
+
+@contextmanager
+def _probes(address: str, metrics: MpsMetrics) -> Iterator[None]:
+    if not address:
+        yield
+        return
+    turns = on_loop(_answers)
+    with ProbeServer(address, ProbeChecks(metrics.registry, live=turns, ready=turns)):
+        yield
+
+
+async def _answers() -> str:
+    """Say that the event loop turns; the probes begin when the socket is served, so that is all there is to check."""
+    return ""
+
+
+def _stop_signal() -> asyncio.Event:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    return stop

@@ -1,0 +1,53 @@
+"""Where the daemon of a GPU has its files on the host."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from cta_group_core.errors import InvalidText
+from cta_group_core.ids import GpuUuid, parse_gpu_uuid
+from cta_group_plugin.errors import MpsUnavailable
+
+_PASSABLE = 0o755
+_OURS = 0o750
+
+
+@dataclass(frozen=True, slots=True)
+class MpsFolders:
+    """Folders of one GPU's daemon. They outlive daemons: containers mount the pipe folder, so it is never made anew."""
+
+    gpu: GpuUuid
+    pipe: Path
+    """Sockets that clients of any user id connect to; NVIDIA's daemon gives its sockets their modes itself."""
+    log: Path
+    """Logs of the daemon and of its server."""
+
+    @classmethod
+    def under(cls, mps_root: Path, gpu: GpuUuid) -> Self:
+        """Return the folders of ``gpu``."""
+        return cls(gpu=gpu, pipe=mps_root / gpu / "pipe", log=mps_root / gpu / "log")
+
+    @property
+    def output(self) -> Path:
+        """What the daemon printed since its last start."""
+        return self.log / "daemon.out"
+
+    def make(self) -> None:
+        """Make what is missing, passable for every user id whatever our umask. Raises MpsUnavailable."""
+        try:
+            for folder, mode in ((self.pipe.parent, _PASSABLE), (self.pipe, _PASSABLE), (self.log, _OURS)):
+                folder.mkdir(parents=True, exist_ok=True)
+                folder.chmod(mode)
+        except OSError as error:
+            raise MpsUnavailable(f"GPU {self.gpu}: the folders of its MPS daemon cannot be made: {error}") from error
+
+
+def gpus_with_folders(mps_root: Path) -> list[GpuUuid]:
+    """Return the GPUs for which a daemon was started some time, now or by an earlier supervisor."""
+    found: list[GpuUuid] = []
+    for pipe in sorted(mps_root.glob("GPU-*/pipe")):
+        try:
+            found.append(parse_gpu_uuid(pipe.parent.name))
+        except InvalidText:
+            continue  # not made by us
+    return found

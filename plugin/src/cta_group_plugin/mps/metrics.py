@@ -1,0 +1,56 @@
+"""Every metric of the MPS supervisor. Labels are the GPUs of the node, and go with their daemons."""
+
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+from cta_group_core.ids import GpuUuid
+from cta_group_core.names import METRIC_PREFIX
+from cta_group_plugin.ports import MpsState
+
+_LABEL: Final = ("gpu_uuid",)
+
+
+class MpsMetrics:
+    """The registry of this process and what counts in it."""
+
+    def __init__(self, version: str) -> None:
+        self.registry = CollectorRegistry()
+        self._ready = self._gauge("mps_daemon_ready", "1 when the MPS daemon of a GPU answers with the demanded limits")
+        self._percent = self._gauge("mps_daemon_sm_percent", "Share of the SMs that a new MPS client gets at most")
+        self._memory = self._gauge("mps_daemon_memory_mib", "Memory that a new MPS client gets at most, 0: not limited")
+        self._starts = self._counter("mps_daemon_starts", "Starts of an MPS daemon")
+        self._ends = self._counter("mps_daemon_ends", "MPS daemons that ended without being asked to")
+        build = Gauge(f"{METRIC_PREFIX}build_info", "Version of this process", ["version"], registry=self.registry)
+        build.labels(version=version).set(1)
+
+    def declare(self, gpu: GpuUuid) -> None:
+        """Begin the series of a GPU, at zero."""
+        self.observe_state(gpu, MpsState(ready=False, reason=""))
+        self._starts.labels(gpu_uuid=gpu)
+        self._ends.labels(gpu_uuid=gpu)
+
+    def observe_state(self, gpu: GpuUuid, state: MpsState) -> None:
+        """Note what the daemon of a GPU answered last."""
+        self._ready.labels(gpu_uuid=gpu).set(int(state.ready))
+        self._percent.labels(gpu_uuid=gpu).set(state.sm_percent)
+        self._memory.labels(gpu_uuid=gpu).set(state.memory_mib)
+
+    def observe_start(self, gpu: GpuUuid) -> None:
+        """Count a start."""
+        self._starts.labels(gpu_uuid=gpu).inc()
+
+    def observe_end(self, gpu: GpuUuid) -> None:
+        """Count an end that nobody asked for."""
+        self._ends.labels(gpu_uuid=gpu).inc()
+
+    def forget_state(self, gpu: GpuUuid) -> None:
+        """End the series that describe a daemon which is not wanted any more; what was counted stays."""
+        for gauge in (self._ready, self._percent, self._memory):
+            gauge.remove(gpu)
+
+    def _gauge(self, name: str, meaning: str) -> Gauge:
+        return Gauge(f"{METRIC_PREFIX}{name}", meaning, _LABEL, registry=self.registry)
+
+    def _counter(self, name: str, meaning: str) -> Counter:
+        return Counter(f"{METRIC_PREFIX}{name}", meaning, _LABEL, registry=self.registry)

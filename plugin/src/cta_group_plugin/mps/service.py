@@ -1,0 +1,59 @@
+"""The supervisor's gRPC service: decodes, calls, encodes."""
+
+from collections.abc import Iterable
+
+import grpc
+
+from cta_group_core.errors import InvalidText
+from cta_group_core.ids import parse_gpu_uuid
+from cta_group_plugin.mps.supervisor import MpsSupervisor
+from cta_group_plugin.ports import MpsDemand
+from cta_group_plugin.supervisor_api import supervisor_pb2, supervisor_pb2_grpc
+
+_WHOLE_PERCENT = 100
+
+
+class SupervisorService(supervisor_pb2_grpc.MpsSupervisorServicer):
+    """Serves ``MpsSupervisor``."""
+
+    def __init__(self, supervisor: MpsSupervisor) -> None:
+        self._supervisor = supervisor
+
+    async def Sync(  # noqa: N802 - gRPC's name
+        self,
+        request: supervisor_pb2.SyncRequest,
+        context: "grpc.aio.ServicerContext[supervisor_pb2.SyncRequest, supervisor_pb2.SyncReply]",
+    ) -> supervisor_pb2.SyncReply:
+        """Take the demands of the node and return the states; INVALID_ARGUMENT for what can never be meant."""
+        try:
+            demands = decoded_demands(request.demands)
+        except InvalidText as error:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        states = await self._supervisor.sync(demands)
+        return supervisor_pb2.SyncReply(
+            states=[
+                supervisor_pb2.State(
+                    gpu_uuid=gpu,
+                    ready=state.ready,
+                    reason=state.reason,
+                    sm_percent=state.sm_percent,
+                    memory_mib=state.memory_mib,
+                )
+                for gpu, state in states.items()
+            ]
+        )
+
+
+def decoded_demands(demands: Iterable[supervisor_pb2.Demand]) -> tuple[MpsDemand, ...]:
+    """Return the demands as values; raise InvalidText for a wrong UUID or percentage, and for a GPU named twice."""
+    decoded = tuple(_decoded(demand) for demand in demands)
+    if len({demand.gpu for demand in decoded}) < len(decoded):
+        raise InvalidText("a GPU is demanded twice: name each once, with its largest share")
+    return decoded
+
+
+def _decoded(demand: supervisor_pb2.Demand) -> MpsDemand:
+    gpu = parse_gpu_uuid(demand.gpu_uuid)
+    if not 1 <= demand.sm_percent <= _WHOLE_PERCENT:
+        raise InvalidText(f"GPU {gpu}: sm_percent is {demand.sm_percent}; it must be 1 to {_WHOLE_PERCENT}")
+    return MpsDemand(gpu=gpu, sm_percent=demand.sm_percent, memory_mib=demand.memory_mib)

@@ -1,0 +1,55 @@
+"""Turns what is demanded on this node into one keeper for each GPU. Level-triggered."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from cta_group_core.ids import GpuUuid
+from cta_group_plugin.mps.keeper import DaemonKeeper
+from cta_group_plugin.ports import MpsDemand, MpsState
+
+
+class MpsSupervisor:
+    """All daemons of the node. GPUs never wait for each other."""
+
+    def __init__(self, make_keeper: Callable[[GpuUuid], DaemonKeeper], forget: Callable[[GpuUuid], None]) -> None:
+        """``make_keeper`` makes the keeper of a GPU; ``forget`` is told when there is nothing to keep any more."""
+        self._make_keeper = make_keeper
+        self._forget = forget
+        self._keepers: dict[GpuUuid, DaemonKeeper] = {}
+        self._tasks: dict[GpuUuid, asyncio.Task[None]] = {}
+
+    async def adopt(self, gpus: Sequence[GpuUuid]) -> None:
+        """Look after daemons that an earlier supervisor left running on these GPUs; nothing is started."""
+        for gpu in gpus:
+            self._keeper_of(gpu)
+        await asyncio.gather(*(self._keepers[gpu].look() for gpu in gpus))
+        self._drop_idle()
+
+    async def sync(self, demands: Sequence[MpsDemand]) -> dict[GpuUuid, MpsState]:
+        """Make exactly this the demand of the node and return the state of each GPU in it."""
+        wanted = {demand.gpu: demand for demand in demands}
+        for gpu, keeper in self._keepers.items():
+            if gpu not in wanted:
+                keeper.want(None)
+        self._drop_idle()
+        states = await asyncio.gather(*(self._keeper_of(gpu).settle(demand) for gpu, demand in wanted.items()))
+        return dict(zip(wanted, states, strict=True))
+
+    async def stop(self) -> None:
+        """Stop looking; end the daemons without clients and leave the others running."""
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        await asyncio.gather(*(keeper.leave() for keeper in self._keepers.values()))
+
+    def _keeper_of(self, gpu: GpuUuid) -> DaemonKeeper:
+        if gpu not in self._keepers:
+            keeper = self._keepers[gpu] = self._make_keeper(gpu)
+            self._tasks[gpu] = asyncio.create_task(keeper.keep(), name=f"keep {gpu}")
+        return self._keepers[gpu]
+
+    def _drop_idle(self) -> None:
+        for gpu in [gpu for gpu, keeper in self._keepers.items() if keeper.is_idle]:
+            self._tasks.pop(gpu).cancel()
+            del self._keepers[gpu]
+            self._forget(gpu)

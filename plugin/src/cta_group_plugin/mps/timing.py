@@ -1,0 +1,27 @@
+"""Every time limit and rhythm of the supervisor."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Defaults for a node; tests use shorter ones."""
+
+    command_seconds: float = 2.0
+    """A daemon answers a command within this, or counts as silent."""
+    poll_seconds: float = 2.0
+    """Between two looks at a daemon that runs."""
+    starting_poll_seconds: float = 0.1
+    """Between two looks at a daemon that was just started."""
+    start_seconds: float = 10.0
+    """A daemon listens this long after its start, or is told as not listening."""
+    sync_seconds: float = 4.0
+    """How long one Sync waits for daemons that are starting."""
+    verify_seconds: float = 30.0
+    """Between two times that limits which were right are read again."""
+    idle_seconds: float = 60.0
+    """A daemon without clients is ended when unwanted for this long: longer than the device plugin takes to restart."""
+    backoff_first_seconds: float = 0.5
+    backoff_cap_seconds: float = 30.0
+    backoff_calm_seconds: float = 60.0
+    """A daemon that ran this long begins with the first wait again when it ends."""
