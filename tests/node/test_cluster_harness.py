@@ -8,6 +8,7 @@ import sys
 import urllib.request
 from pathlib import Path
 
+import pytest
 from kubernetes import client, config
 
 from cluster_harness.api_client import Json
@@ -15,6 +16,7 @@ from cluster_harness.base_images import BUSYBOX_IMAGE
 from cluster_harness.cgroups import hierarchies
 from cluster_harness.cluster import Cluster
 from cluster_harness.control import Control
+from cluster_harness.errors import StartError
 from cluster_harness.machine import Machine
 from cluster_harness.node_plan import NodePlan
 from cluster_harness.state_folder import BASE, WARDEN_PID, make_state_folder, sweep
@@ -138,7 +140,7 @@ def test_a_pod_reaches_the_api_server_by_its_service_address(cluster: Cluster, n
 
 def test_an_ordinary_client_works_with_the_admin_kubeconfig(cluster: Cluster) -> None:
     """The kubeconfig alone is enough for a client outside the cluster's network."""
-    with config.new_client_from_config(str(cluster.admin_kubeconfig)) as made:  # type: ignore[no-untyped-call]
+    with config.new_client_from_config(str(cluster.admin_kubeconfig)) as made:
         nodes = client.CoreV1Api(made).list_node().items
     assert [node.metadata and node.metadata.name for node in nodes] == [cluster.node.name]
 
@@ -202,3 +204,12 @@ def test_what_a_killed_warden_leaves_is_swept_at_the_next_start() -> None:
         assert traces(folder.name) == []
     finally:
         machine.close()
+
+
+def test_a_node_that_cannot_be_prepared_says_why_and_leaves_nothing() -> None:
+    """The reason comes from inside the namespaces, although they and the state folder are gone."""
+    folder, lock = make_state_folder()
+    NodePlan(kubelet_root="/etc/passwd/kubelet").write(folder)
+    with pytest.raises(StartError, match=r"(?s)ended at once.*Not a directory: '/etc/passwd/kubelet'"):
+        Machine.start(folder, lock)
+    wait_for(lambda: not traces(folder.name), "removal of every trace")

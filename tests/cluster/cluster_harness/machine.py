@@ -9,7 +9,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import IO, Self, TypeVar
 
 from cluster_harness.components import log_tail
 from cluster_harness.control import Control
@@ -52,10 +52,11 @@ class Machine:
             )
             os.close(lock)
             machine = cls(folder, os.pidfd_open(warden.pid), warden)
-            wait_for(lambda: machine.control.answers() or machine._is_over(), "start of the warden", _START_SECONDS)
-            if machine._is_over():
-                log.seek(0)
-                raise StartError(f"the cluster in {folder} ended at once:\n{log.read().decode(errors='replace')}")
+            try:
+                machine._wait_for_supervisor(log)
+            except BaseException:
+                machine.close()
+                raise
         return machine
 
     @classmethod
@@ -101,6 +102,12 @@ class Machine:
             self._process.communicate()
         os.close(self._warden)
         self._warden = None
+
+    def _wait_for_supervisor(self, log: IO[bytes]) -> None:
+        wait_for(lambda: self.control.answers() or self._is_over(), "start of the warden", _START_SECONDS)
+        if self._is_over():
+            log.seek(0)
+            raise StartError(f"the cluster in {self.folder} ended at once:\n{log.read().decode(errors='replace')}")
 
     def _is_over(self, timeout_seconds: float = 0.0) -> bool:
         return self._warden is None or bool(select.select([self._warden], [], [], timeout_seconds)[0])

@@ -27,6 +27,10 @@ class NodePlan:
     kubelet_root: str = "/var/lib/kubelet"
 
     def __post_init__(self) -> None:
+        if self.number not in range(1, 255):
+            raise ValueError(
+                f"number {self.number} of node {self.name!r} must be from 1 to 254: it is part of addresses"
+            )
         if not self.kubelet_root.startswith(tuple(f"{parent}/" for parent in PRIVATE_PARENTS)):
             raise ValueError(f"kubelet_root {self.kubelet_root!r} must lie below one of {', '.join(PRIVATE_PARENTS)}")
 

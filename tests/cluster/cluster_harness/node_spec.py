@@ -133,6 +133,9 @@ def _kubelet_defaults() -> dict[str, Any]:
         "failCgroupV1": False,
         "failSwapOn": False,
         "makeIPTablesUtilChains": False,
+        # No DNS service runs: a look-up fails at once, and no pod gets a warning event.
+        "clusterDNS": ["127.0.0.1"],
+        "clusterDomain": "cluster.local",
         "healthzPort": KUBELET_HEALTH_PORT,
         # Ten times as often as by default, so that a test sees a change of capacity after a second.
         "nodeStatusUpdateFrequency": "1s",

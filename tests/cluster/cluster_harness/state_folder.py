@@ -23,13 +23,14 @@ DETACH = b"detach"  # what an owner tells the warden before it leaves the cluste
 
 
 def make_state_folder() -> tuple[Path, int]:
-    """Return a new state folder and an inheritable descriptor that holds its lock."""
+    """Return a new state folder and a descriptor that holds its lock, to be handed to the warden."""
     sweep()
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=BASE))
-    descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
-    os.set_inheritable(descriptor, True)  # noqa: FBT003 - the name of the standard library's argument is positional
     (folder / LOG_FOLDER).mkdir()
+    unheld = folder / f"{LOCK}.new"
+    descriptor = os.open(unheld, os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    unheld.rename(folder / LOCK)  # whoever sweeps sees a lock only once it is held
     return folder, descriptor
 
 
