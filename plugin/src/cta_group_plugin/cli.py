@@ -30,6 +30,9 @@ from cta_group_plugin.settings import (
 )
 
 _BAD_INPUT = 2
+_HIDES_GPUS = ("CUDA_VISIBLE_DEVICES", "CUDA_MPS_PIPE_DIRECTORY", "NVML_MPS_DEVICE_ENUMERATION")
+"""Variables that would make the driver's library leave GPUs out."""
+_INHERITED_BY_DAEMONS = ("PATH", "LD_LIBRARY_PATH")
 _ABOUT = "The node side of CTA groups: shares each NVIDIA GPU of this node in countable groups."
 _ABOUT_RUN = """\
 Serve kubelet as the device plugin of this node and publish what the GPUs hold as the node's CTANode.
@@ -93,7 +96,10 @@ def _add_run_options(options: Options) -> None:
     _add_gpu_options(options, default)
     _add_slice_options(options, default)
     options.add_switch("--publish", "write this node's CTANode to the Kubernetes API", default=default.publish)
-    options.add("--kubeconfig", absolute_path, None, "how to reach the API; default: the pod's service account", "FILE")
+    meaning = "URL of the Kubernetes API; default: the one of the cluster that this pod runs in"
+    options.add("--api-server", _api_server, _own_api_server(options.environment), meaning, "URL")
+    meaning = "folder with token and ca.crt for the API"
+    options.add("--service-account-dir", absolute_path, default.service_account_dir, meaning, "DIR")
     _add_process_options(options, default.metrics_address)
 
 
@@ -138,6 +144,18 @@ def _add_process_options(options: Options, metrics_address: str) -> None:
     options.add("--log-format", one_of(*LOG_FORMATS), "text", "text for people, json for collectors", "FORMAT")
 
 
+def _api_server(text: str) -> str:
+    if not text or text.startswith(("https://", "http://")):
+        return text.rstrip("/")
+    raise ValueError("must look like https://host:port")
+
+
+def _own_api_server(environment: Mapping[str, str]) -> str:
+    """Return the API of the cluster that started this process as a pod; empty outside a pod."""
+    host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT", "443")
+    return f"https://[{host}]:{port}" if host and ":" in host else f"https://{host}:{port}" if host else ""
+
+
 def _profile(text: str) -> str:
     return profile_named(text).name
 
@@ -167,19 +185,21 @@ def run_settings(parsed: argparse.Namespace) -> RunSettings:
         enforcement=EnforcementSettings(compute=parsed.enforce_compute, memory=parsed.enforce_memory),
         metrics_address=parsed.metrics_address,
         publish=parsed.publish,
-        kubeconfig=parsed.kubeconfig,
+        api_server=parsed.api_server,
+        service_account_dir=parsed.service_account_dir,
         log_level=parsed.log_level,
         log_format=parsed.log_format,
     )
 
 
-def mps_settings(parsed: argparse.Namespace) -> MpsSettings:
+def mps_settings(parsed: argparse.Namespace, environment: Mapping[str, str]) -> MpsSettings:
     """Return the settings of ``mps`` out of the parsed command line."""
     return MpsSettings(
         mps_root=parsed.mps_root,
         mps_socket=parsed.mps_socket or parsed.mps_root / SUPERVISOR_SOCKET_NAME,
         control_binary=parsed.control_binary,
         simulated=parsed.simulated,
+        environment={name: environment[name] for name in _INHERITED_BY_DAEMONS if name in environment},
         metrics_address=parsed.metrics_address,
         log_level=parsed.log_level,
         log_format=parsed.log_format,
@@ -190,6 +210,8 @@ def mps_settings(parsed: argparse.Namespace) -> MpsSettings:
 def _start_run(parsed: argparse.Namespace) -> int:
     from cta_group_plugin.app import run  # noqa: PLC0415
 
+    for name in _HIDES_GPUS:
+        os.environ.pop(name, None)
     settings = run_settings(parsed)
     set_up_logs(settings.log_level, settings.log_format)
     return run(settings)
@@ -198,6 +220,6 @@ def _start_run(parsed: argparse.Namespace) -> int:
 def _start_mps(parsed: argparse.Namespace) -> int:
     from cta_group_plugin.mps.app import run  # noqa: PLC0415
 
-    settings = mps_settings(parsed)
+    settings = mps_settings(parsed, os.environ)
     set_up_logs(settings.log_level, settings.log_format)
     return run(settings)

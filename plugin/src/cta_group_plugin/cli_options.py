@@ -20,7 +20,7 @@ class Options:
 
     def __init__(self, parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
         self._group = parser.add_argument_group("options")
-        self._environment = environment
+        self.environment = environment
 
     def add(self, flag: str, parse: Callable[[str], Parsed], default: Parsed, meaning: str, metavar: str) -> None:
         """Add ``flag VALUE``; a value that ``parse`` refuses with ValueError ends the command with exit code 2."""
@@ -44,9 +44,9 @@ class Options:
 
     def _from_environment(self, flag: str, parse: Callable[[str], Parsed], default: Parsed) -> Parsed:
         name = environment_name(flag)
-        if name not in self._environment:
+        if name not in self.environment:
             return default
-        return _parse_named(name, parse, self._environment[name])
+        return _parse_named(name, parse, self.environment[name])
 
 
 def environment_name(flag: str) -> str:

@@ -19,19 +19,19 @@ class EventLog:
     def __init__(self, name: str) -> None:
         self._logger = logging.getLogger(name)
 
-    def debug(self, event: str, **fields: object) -> None:
+    def debug(self, event: str, /, **fields: object) -> None:
         """Say what only a developer wants to know."""
         self._write(logging.DEBUG, event, fields)
 
-    def info(self, event: str, **fields: object) -> None:
+    def info(self, event: str, /, **fields: object) -> None:
         """Say what happened as it should."""
         self._write(logging.INFO, event, fields)
 
-    def warning(self, event: str, **fields: object) -> None:
+    def warning(self, event: str, /, **fields: object) -> None:
         """Say what went wrong and is dealt with."""
         self._write(logging.WARNING, event, fields)
 
-    def error(self, event: str, *, cause: BaseException | None = None, **fields: object) -> None:
+    def error(self, event: str, /, *, cause: BaseException | None = None, **fields: object) -> None:
         """Say what went wrong and needs a person; ``cause`` adds its traceback."""
         self._write(logging.ERROR, event, fields, cause)
 

@@ -114,7 +114,9 @@ class MpsDemand:
 
     gpu: GpuUuid
     sm_percent: int
+    """100: the SMs are not limited."""
     memory_mib: int
+    """0: the memory is not limited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,21 +145,38 @@ class MpsControl(Protocol):
         """Release what the connection holds; daemons go on."""
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class PodName:
+    """A pod, as kubelet names it: without its UID."""
+
+    namespace: str
+    name: str
+
+
 @dataclass(frozen=True, slots=True)
 class Holding:
     """The groups that kubelet has given to one container."""
 
-    namespace: str
-    pod: str
+    pod: PodName
     container: str
     ids: frozenset[GroupId]
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """kubelet's answer to who holds what."""
+
+    holdings: tuple[Holding, ...] = ()
+    """Every container that holds groups of our resource, ordinary init containers left out."""
+    pods: frozenset[PodName] = frozenset()
+    """Every active pod of the node, also those that hold nothing."""
 
 
 class PodResources(Protocol):
     """kubelet's own account of who holds what."""
 
-    async def holdings(self) -> tuple[Holding, ...]:
-        """Return every container that holds groups of our resource. Raises KubeletUnavailable."""
+    async def account(self) -> Account:
+        """Ask kubelet. Raises KubeletUnavailable."""
 
     async def close(self) -> None:
         """Release the connection."""

@@ -1,6 +1,7 @@
 """Settings of both commands, typed and frozen. They enter once, in :mod:`cta_group_plugin.cli`."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
@@ -63,8 +64,10 @@ class RunSettings:
     """``host:port`` of /metrics, /healthz and /readyz; empty: not served."""
     publish: bool = True
     """Write CTANode to the Kubernetes API."""
-    kubeconfig: Path | None = None
-    """``None``: the service account of the pod."""
+    api_server: str = ""
+    """URL of the Kubernetes API; empty: not known."""
+    service_account_dir: Path = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+    """Folder with the token and the certificate authority (``token``, ``ca.crt``) for the API."""
     log_level: str = "info"
     log_format: LogFormat = "text"
 
@@ -80,6 +83,8 @@ class MpsSettings:
     control_binary: str = "nvidia-cuda-mps-control"
     simulated: bool = False
     """Run the simulated control daemon of this project instead of NVIDIA's."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """What daemons inherit of this process' environment: where programs and libraries are."""
     metrics_address: str = "0.0.0.0:9401"
     """``host:port`` of /metrics, /healthz and /readyz; empty: not served."""
     log_level: str = "info"

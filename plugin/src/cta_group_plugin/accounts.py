@@ -1,0 +1,60 @@
+"""Reads kubelet's account of who holds what, often enough to be true and seldom enough to be polite.
+
+kubelet answers 100 of these calls a second for all programs of the node together.
+"""
+
+import asyncio
+from typing import Final
+
+from cta_group_plugin.errors import KubeletUnavailable
+from cta_group_plugin.logs import EventLog
+from cta_group_plugin.ports import PodResources
+from cta_group_plugin.state import NodeState
+
+_log = EventLog(__name__)
+
+_LEAST_SECONDS: Final = 1.0
+_GATHER_SECONDS: Final = 0.2
+"""After a grant, the other containers of the same pod follow within this time."""
+
+
+class AccountKeeper:
+    """Asks every few seconds, and soon after groups were handed out."""
+
+    def __init__(self, state: NodeState, pod_resources: PodResources, *, period_seconds: float = 5.0) -> None:
+        self._state = state
+        self._pod_resources = pod_resources
+        self._period_seconds = period_seconds
+        self._soon = asyncio.Event()
+        self._works = True
+
+    def ask_soon(self) -> None:
+        """Ask about a second from now at the latest."""
+        self._soon.set()
+
+    async def run(self) -> None:
+        """Ask for ever; an unanswered question only delays."""
+        while True:
+            await self._ask()
+            self._soon.clear()
+            await asyncio.sleep(_LEAST_SECONDS)
+            try:
+                async with asyncio.timeout(self._period_seconds - _LEAST_SECONDS):
+                    await self._soon.wait()
+                await asyncio.sleep(_GATHER_SECONDS)
+            except TimeoutError:
+                pass
+
+    async def _ask(self) -> None:
+        asked_at = self._state.now()
+        try:
+            account = await self._pod_resources.account()
+        except KubeletUnavailable as problem:
+            if self._works:
+                _log.warning("kubelet_account_unavailable", problem=problem)
+            self._works = False
+            return
+        if not self._works:
+            _log.info("kubelet_account_available")
+        self._works = True
+        self._state.learn_account(account, asked_at=asked_at)

@@ -1,0 +1,72 @@
+"""kubelet's pod-resources socket: which container holds which groups."""
+
+from pathlib import Path
+from typing import Final
+
+import grpc.aio
+
+from cta_group_core.errors import InvalidText
+from cta_group_core.ids import GroupId
+from cta_group_plugin.errors import KubeletUnavailable
+from cta_group_plugin.kubelet_api import podresources_v1_pb2 as api
+from cta_group_plugin.kubelet_api.podresources_v1_pb2_grpc import PodResourcesListerStub
+from cta_group_plugin.ports import Account, Holding, PodName
+
+_TIMEOUT_SECONDS: Final = 5.0
+_LARGEST_MESSAGE_BYTES: Final = 16 << 20
+"""kubelet's clients take this much; a node full of pods with 46-byte ids stays below 1 MiB."""
+
+
+class KubeletPodResources:
+    """Implements :class:`cta_group_plugin.ports.PodResources` over the socket."""
+
+    def __init__(self, socket: Path, resource_name: str) -> None:
+        self._socket = socket
+        self._resource_name = resource_name
+        self._channel = grpc.aio.insecure_channel(
+            f"unix://{socket}",
+            options=[
+                ("grpc.default_authority", "localhost"),
+                ("grpc.max_receive_message_length", _LARGEST_MESSAGE_BYTES),
+                ("grpc.max_reconnect_backoff_ms", 2000),
+            ],
+        )
+        self._stub = PodResourcesListerStub(self._channel)
+
+    async def account(self) -> Account:
+        """Ask kubelet. Raises KubeletUnavailable naming the socket."""
+        try:
+            answer = await self._stub.List(api.ListPodResourcesRequest(), timeout=_TIMEOUT_SECONDS)
+        except grpc.aio.AioRpcError as error:
+            told = f"{error.code().name}: {error.details()}"
+            raise KubeletUnavailable(f"{self._socket}: List failed: {told}") from error
+        return account_of(answer, self._resource_name)
+
+    async def close(self) -> None:
+        """Close the channel."""
+        await self._channel.close()
+
+
+def account_of(answer: api.ListPodResourcesResponse, resource_name: str) -> Account:
+    """Return kubelet's answer in the project's words; what is of other resources is left out."""
+    holdings: list[Holding] = []
+    for pod in answer.pod_resources:
+        name = PodName(pod.namespace, pod.name)
+        held = ((container.name, _ids(container, resource_name)) for container in pod.containers)
+        holdings += (Holding(name, container, ids) for container, ids in held if ids)
+    return Account(tuple(holdings), frozenset(PodName(pod.namespace, pod.name) for pod in answer.pod_resources))
+
+
+def _ids(container: api.ContainerResources, resource_name: str) -> frozenset[GroupId]:
+    texts = (
+        text for devices in container.devices if devices.resource_name == resource_name for text in devices.device_ids
+    )
+    return frozenset(group_id for group_id in map(_parsed, texts) if group_id)
+
+
+def _parsed(text: str) -> GroupId | None:
+    """Return the group, or nothing for an id that another plugin gave out under our name before."""
+    try:
+        return GroupId.parse(text)
+    except InvalidText:
+        return None

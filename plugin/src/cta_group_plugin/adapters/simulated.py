@@ -1,0 +1,74 @@
+"""Simulated GPUs: what a driver would tell of a node with some well-known product. No GPU is behind them.
+
+For demos and tests. Everything that shows them says that they are simulated. Their UUIDs are made from the node's name
+and the index, so that they stay the same over restarts, as kubelet expects of device ids.
+"""
+
+import threading
+import uuid
+
+from cta_group_core.ids import GpuUuid
+from cta_group_core.nodes import PcieLink
+from cta_group_core.profiles import GpuProfile
+from cta_group_core.units import SmCountSources
+from cta_group_plugin.ports import GpuEvent, GpuFacts, GpuProcess, Inventory
+
+_NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "simulated.ctagroup.dev")
+
+
+class SimulatedSource:
+    """Implements :class:`cta_group_plugin.ports.GpuSource` without any driver."""
+
+    def __init__(self, profile: GpuProfile, count: int, node_name: str) -> None:
+        self._gpus = tuple(_facts(profile, index, node_name) for index in range(count))
+        self._closed = threading.Event()
+
+    def open(self) -> None:
+        """Nothing to open."""
+
+    def inventory(self) -> Inventory:
+        """Return the same GPUs each time."""
+        return Inventory(driver_version=None, cuda_version=None, gpus=self._gpus, simulated=True)
+
+    def processes(self, gpu: GpuUuid) -> tuple[GpuProcess, ...]:
+        """Return none: nothing can run on these GPUs."""
+        del gpu
+        return ()
+
+    def wait_events(self, timeout_seconds: float) -> tuple[GpuEvent, ...]:
+        """Return none: nothing ever happens to these GPUs."""
+        self._closed.wait(timeout_seconds)
+        return ()
+
+    def close(self) -> None:
+        """End a wait that is going on."""
+        self._closed.set()
+
+
+def simulated_uuid(node_name: str, index: int) -> GpuUuid:
+    """Return the UUID of a simulated GPU; always the same for a node and an index."""
+    return GpuUuid(f"GPU-{uuid.uuid5(_NAMESPACE, f'{node_name}/{index}')}")
+
+
+def _facts(profile: GpuProfile, index: int, node_name: str) -> GpuFacts:
+    return GpuFacts(
+        uuid=simulated_uuid(node_name, index),
+        index=index,
+        product=profile.product,
+        capability=profile.capability,
+        sm_sources=SmCountSources(
+            profile_sms=profile.sm_count if profile.has_mig else None, cuda_cores=profile.cuda_cores
+        ),
+        memory_total_mib=profile.memory_total_mib,
+        mig_enabled=False,
+        mig_pending=False,
+        minor=index,
+        link=PcieLink(
+            width=profile.pcie_width,
+            width_max=profile.pcie_width,
+            generation=profile.pcie_generation,
+            generation_max=profile.pcie_generation,
+        ),
+        copy_engines=profile.copy_engines,
+        compute_mode="Default",
+    )

@@ -1,0 +1,51 @@
+"""The MPS supervisor of this node, over its socket."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import grpc.aio
+
+from cta_group_core.ids import GpuUuid
+from cta_group_plugin.ports import MpsDemand, MpsState
+from cta_group_plugin.supervisor_api import supervisor_pb2 as api
+from cta_group_plugin.supervisor_api.supervisor_pb2_grpc import MpsSupervisorStub
+
+_TIMEOUT_SECONDS: Final = 10.0
+"""The supervisor waits a few seconds itself for a daemon that is starting."""
+
+
+class SupervisorClient:
+    """Implements :class:`cta_group_plugin.ports.MpsControl` by asking the supervisor's process."""
+
+    def __init__(self, socket: Path) -> None:
+        self._socket = socket
+        self._channel = grpc.aio.insecure_channel(
+            f"unix://{socket}",
+            options=[("grpc.default_authority", "localhost"), ("grpc.max_reconnect_backoff_ms", 1000)],
+        )
+        self._stub = MpsSupervisorStub(self._channel)
+
+    async def sync(self, demands: Sequence[MpsDemand]) -> Mapping[GpuUuid, MpsState]:
+        """Ask the supervisor; when it does not answer, every state says so."""
+        request = api.SyncRequest(
+            demands=[
+                api.Demand(gpu_uuid=demand.gpu, sm_percent=demand.sm_percent, memory_mib=demand.memory_mib)
+                for demand in demands
+            ]
+        )
+        try:
+            reply = await self._stub.Sync(request, timeout=_TIMEOUT_SECONDS)
+        except grpc.aio.AioRpcError as error:
+            told = f"{error.code().name}: {error.details()}"
+            reason = f"the MPS supervisor at {self._socket} does not answer: {told}"
+            return {demand.gpu: MpsState(ready=False, reason=reason) for demand in demands}
+        return {GpuUuid(state.gpu_uuid): _state(state) for state in reply.states}
+
+    async def close(self) -> None:
+        """Close the channel; daemons go on."""
+        await self._channel.close()
+
+
+def _state(state: api.State) -> MpsState:
+    return MpsState(ready=state.ready, reason=state.reason, sm_percent=state.sm_percent, memory_mib=state.memory_mib)

@@ -1,0 +1,138 @@
+"""Puts the device plugin together, runs it until a signal, and takes it apart in order."""
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import Final, NoReturn
+
+from cta_group_core.profiles import profile_named
+from cta_group_plugin import __version__
+from cta_group_plugin.accounts import AccountKeeper
+from cta_group_plugin.adapters.kube_api import ApiServer, KubeNodeApi
+from cta_group_plugin.adapters.pod_resources import KubeletPodResources
+from cta_group_plugin.adapters.simulated import SimulatedSource
+from cta_group_plugin.adapters.simulated_mps import SimulatedMpsControl
+from cta_group_plugin.adapters.supervisor_client import SupervisorClient
+from cta_group_plugin.allocation import Rules
+from cta_group_plugin.ceilings import CeilingKeeper
+from cta_group_plugin.errors import BadSetting, PluginError
+from cta_group_plugin.logs import EventLog
+from cta_group_plugin.metrics import Metrics
+from cta_group_plugin.ports import GpuSource, MpsControl
+from cta_group_plugin.probes import ProbeChecks, ProbeServer, on_loop
+from cta_group_plugin.publish import Publisher
+from cta_group_plugin.registrar import Registrar
+from cta_group_plugin.service import Allocator, DevicePluginService
+from cta_group_plugin.settings import RunSettings, SourceKind
+from cta_group_plugin.state import NodeState
+from cta_group_plugin.status import status_of
+from cta_group_plugin.watcher import Watcher
+
+_log = EventLog(__name__)
+
+_RESTART_SECONDS: Final = 5.0
+
+Part = Callable[[], Awaitable[None]]
+
+
+def run(settings: RunSettings) -> int:
+    """Serve kubelet until SIGTERM or SIGINT; return the exit code. Raises BadSetting."""
+    return asyncio.run(serve(settings, _gpu_source(settings)))
+
+
+async def serve(settings: RunSettings, source: GpuSource) -> int:
+    """Run the plugin with the given GPUs; return 0 after a signal and 1 when it cannot go on. Raises BadSetting."""
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    async with AsyncExitStack() as stack:
+        parts = _assemble(settings, source, stack)
+        return await _run_until(stopping, parts)
+
+
+def _assemble(settings: RunSettings, source: GpuSource, stack: AsyncExitStack) -> list[Part]:
+    """Return the parts in the order in which they are stopped; ``stack`` closes what they hold."""
+    state, metrics = NodeState(), Metrics(__version__)
+    pod_resources = KubeletPodResources(settings.pod_resources_socket, settings.resource_name)
+    stack.push_async_callback(pod_resources.close)
+    control = _mps_control(settings)
+    stack.push_async_callback(control.close)
+
+    accounts = AccountKeeper(state, pod_resources)
+    # Without a supervisor there is no daemon whose limits an incomplete account could lower.
+    needs_account = settings.mps_socket is not None
+    ceilings = CeilingKeeper(state, control, settings.enforcement, needs_account=needs_account)
+    rules = Rules(settings.enforcement, settings.mps_root, settings.max_clients)
+    service = partial(DevicePluginService, state, Allocator(state, ceilings, rules, metrics, accounts.ask_soon))
+    registrar = Registrar(state, settings.device_plugin_dir, settings.resource_name, service, metrics)
+    watcher = Watcher(state, source, reserve_mib=settings.reserve_mib)
+    _serve_probes(settings, state, metrics, registrar, stack)
+    return [
+        registrar.run,
+        watcher.run,
+        partial(_restarted, "accounts", accounts.run),
+        partial(_restarted, "ceilings", ceilings.run),
+        *_publishing(settings, state, metrics),
+    ]
+
+
+def _publishing(settings: RunSettings, state: NodeState, metrics: Metrics) -> Iterable[Part]:
+    if not settings.publish:
+        return
+    if not settings.api_server:
+        raise BadSetting("--publish: no API server is known outside a pod; give --api-server, or --no-publish")
+    api = KubeNodeApi(ApiServer(settings.api_server, settings.service_account_dir), settings.node_name)
+    status = partial(status_of, resource_name=settings.resource_name, enforcement=settings.enforcement)
+    yield partial(_restarted, "publisher", Publisher(state, api, status, metrics).run)
+
+
+def _serve_probes(
+    settings: RunSettings, state: NodeState, metrics: Metrics, registrar: Registrar, stack: AsyncExitStack
+) -> None:
+    status = partial(status_of, resource_name=settings.resource_name, enforcement=settings.enforcement)
+    metrics.describe_node(lambda: status(state.view), lambda: state.view.mps)
+    if settings.metrics_address:
+        live = on_loop(registrar.liveness_problem)
+        checks = ProbeChecks(metrics.registry, live, lambda: state.view.readiness_problem)
+        stack.enter_context(ProbeServer(settings.metrics_address, checks))
+
+
+def _gpu_source(settings: RunSettings) -> GpuSource:
+    if settings.source is SourceKind.SIMULATED:
+        return SimulatedSource(profile_named(settings.profile), settings.count, settings.node_name)
+    from cta_group_plugin.adapters.nvml import NvmlSource  # noqa: PLC0415 - a simulated node needs no NVML
+
+    return NvmlSource()
+
+
+def _mps_control(settings: RunSettings) -> MpsControl:
+    return SupervisorClient(settings.mps_socket) if settings.mps_socket else SimulatedMpsControl()
+
+
+async def _run_until(stopping: asyncio.Event, parts: Sequence[Part]) -> int:
+    """Run all parts until ``stopping`` or until one ends; none does by itself unless it cannot go on."""
+    tasks = [asyncio.ensure_future(part()) for part in parts]
+    stopped = asyncio.ensure_future(stopping.wait())
+    done, _ = await asyncio.wait([stopped, *tasks], return_when=asyncio.FIRST_COMPLETED)
+    failures = [task.exception() for task in done if task is not stopped]
+    _log.info("stopping", reason="asked to" if stopped in done else "a part cannot go on")
+    for task in (*tasks, stopped):
+        task.cancel()
+        await asyncio.wait([task])
+    for failure in failures:
+        if isinstance(failure, BadSetting):
+            raise failure
+        _log.error("part_failed", problem=failure, cause=None if isinstance(failure, PluginError) else failure)
+    return 1 if failures else 0
+
+
+async def _restarted(name: str, part: Part) -> NoReturn:
+    """Run a part that others can do without; begin it anew when it fails."""
+    while True:
+        try:
+            await part()
+        except Exception as failure:  # noqa: BLE001 - kubelet is served on, whatever is wrong in this part
+            _log.error("part_failed", part=name, cause=failure)
+        await asyncio.sleep(_RESTART_SECONDS)

@@ -1,0 +1,113 @@
+"""Keeps the MPS supervisor told of the largest share on each shared GPU, and makes a container wait for its limits."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from cta_group_core.ids import GpuUuid
+from cta_group_core.slices import Slice
+from cta_group_plugin.allocation import largest_fractions
+from cta_group_plugin.errors import MpsUnavailable
+from cta_group_plugin.inventory import ServedGpu
+from cta_group_plugin.ports import MpsControl, MpsDemand, MpsState
+from cta_group_plugin.settings import EnforcementSettings
+from cta_group_plugin.state import NodeState, NodeView
+
+_FULL_PERCENT: Final = 100
+_NO_LIMIT_MIB: Final = 0
+_ASK_AGAIN_SECONDS: Final = 0.2
+
+
+def demand_for(gpu: ServedGpu, groups: int, enforcement: EnforcementSettings) -> MpsDemand:
+    """Return what a daemon must allow so that ``groups`` of ``gpu`` can run there."""
+    share = gpu.slice_of(groups)
+    return MpsDemand(
+        gpu=gpu.facts.uuid,
+        sm_percent=share.sm_percent if enforcement.compute else _FULL_PERCENT,
+        memory_mib=share.memory_mib if enforcement.memory else _NO_LIMIT_MIB,
+    )
+
+
+def demands_of(view: NodeView, enforcement: EnforcementSettings) -> tuple[MpsDemand, ...]:
+    """Return one demand for each GPU of which a fraction is held, in order of UUID."""
+    if not enforcement.uses_mps:
+        return ()
+    largest = largest_fractions(view.offer, view.holders)
+    return tuple(demand_for(view.offer.by_uuid[uuid], groups, enforcement) for uuid, groups in sorted(largest.items()))
+
+
+class CeilingKeeper:
+    """The one caller of the MPS supervisor."""
+
+    def __init__(
+        self,
+        state: NodeState,
+        control: MpsControl,
+        enforcement: EnforcementSettings,
+        *,
+        needs_account: bool,
+        patience_seconds: float = 20.0,
+    ) -> None:
+        """With ``needs_account`` nothing is asked before kubelet told who holds what.
+
+        A demand that leaves out a tenant of before would lower the limits of a daemon that runs.
+        ``patience_seconds`` is how long one container start waits; kubelet gives up after 30.
+        """
+        self._state = state
+        self._control = control
+        self._enforcement = enforcement
+        self._needs_account = needs_account
+        self._patience_seconds = patience_seconds
+        self._one_at_a_time = asyncio.Lock()
+
+    async def prepare(self, gpu: ServedGpu, share: Slice) -> None:
+        """Return once the daemon of ``gpu`` answers and allows ``share``; raise MpsUnavailable with the reason."""
+        if not self._enforcement.uses_mps:
+            return
+        wanted = demand_for(gpu, share.groups, self._enforcement)
+        problem = "the MPS supervisor has not answered yet"
+        try:
+            async with asyncio.timeout(self._patience_seconds):
+                while problem := self._problem_of(wanted, await self._sync()):  # noqa: ASYNC110 - it tells when asked
+                    await asyncio.sleep(_ASK_AGAIN_SECONDS)
+        except TimeoutError:
+            raise MpsUnavailable(f"GPU {gpu.facts.index} ({gpu.facts.uuid}): {problem}") from None
+
+    async def run(self, period_seconds: float = 10.0) -> None:
+        """Sync at each change of what is held, and every ``period_seconds``."""
+        told: Sequence[MpsDemand] | None = None
+        view = self._state.view
+        while True:
+            demands = demands_of(view, self._enforcement)
+            if demands != told:
+                await self._sync()
+                told = demands
+            try:
+                async with asyncio.timeout(period_seconds):
+                    view = await self._state.change_after(view)
+            except TimeoutError:
+                told = None
+
+    async def _sync(self) -> dict[GpuUuid, MpsState]:
+        if self._needs_account and not self._state.holders_are_known:
+            return {}
+        async with self._one_at_a_time:
+            demands = demands_of(self._state.view, self._enforcement)
+            states = dict(await self._control.sync(demands)) if demands or self._state.view.mps else {}
+            self._state.learn_mps({demand.gpu: states[demand.gpu] for demand in demands if demand.gpu in states})
+            return states
+
+    def _problem_of(self, wanted: MpsDemand, states: dict[GpuUuid, MpsState]) -> str:
+        """Return why a container with ``wanted`` must wait; empty when it need not."""
+        if self._needs_account and not self._state.holders_are_known:
+            return "kubelet has not told yet which container holds what"
+        state = states.get(wanted.gpu)
+        if state is None:
+            return "the MPS supervisor does not answer for this GPU"
+        if not state.ready:
+            return state.reason
+        if state.sm_percent < wanted.sm_percent:
+            return f"its MPS daemon allows {state.sm_percent} % of the SMs, and {wanted.sm_percent} % are needed"
+        if state.memory_mib and not wanted.memory_mib <= state.memory_mib:
+            return f"its MPS daemon allows {state.memory_mib} MiB, and {wanted.memory_mib} MiB are needed"
+        return ""

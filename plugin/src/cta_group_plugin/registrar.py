@@ -1,0 +1,237 @@
+"""Makes kubelet know us, and know us again after every restart of kubelet.
+
+kubelet keeps plugins by resource name and by socket, forgets all of them when it restarts, and wipes their sockets
+while it starts. So: a socket name never used before for each registration, bound and served before Register is called,
+and one Register for each ``kubelet.sock``. A registration ends when ``kubelet.sock`` is made anew, when our own socket
+file goes, and when kubelet ends its ListAndWatch though it lives; then a new one follows under a new name. Pods that
+wait or crash fail for good when that takes longer than the 0.9 s before kubelet admits its pods, so the files are
+looked at every 50 ms: two calls of ``stat``, which no lost file-system event can break.
+"""
+
+import asyncio
+import random
+import secrets
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NoReturn
+
+import grpc.aio
+
+from cta_group_plugin.errors import BadSetting, KubeletUnavailable
+from cta_group_plugin.kubelet_api import deviceplugin_v1beta1_pb2 as api
+from cta_group_plugin.kubelet_api.deviceplugin_v1beta1_pb2_grpc import (
+    DevicePluginStub,
+    RegistrationStub,
+    add_DevicePluginServicer_to_server,
+)
+from cta_group_plugin.logs import EventLog
+from cta_group_plugin.metrics import Metrics
+from cta_group_plugin.service import OPTIONS, DevicePluginService, Stream
+from cta_group_plugin.state import NodeState
+
+_log = EventLog(__name__)
+
+_KUBELET_SOCKET: Final = "kubelet.sock"
+_LOOK_SECONDS: Final = 0.05
+_REGISTER_TIMEOUT_SECONDS: Final = 15.0
+"""kubelet dials us inside the call, with 10 s of its own."""
+_LISTEN_TIMEOUT_SECONDS: Final = 10.0
+"""kubelet opens ListAndWatch right after it answered."""
+_FIRST_PAUSE_SECONDS: Final = 0.05
+_LONGEST_PAUSE_SECONDS: Final = 10.0
+_LASTING_SECONDS: Final = 10.0
+"""A registration that lasted this long was good: the next failure begins with the shortest pause again."""
+_LONGEST_SOCKET_PATH: Final = 107
+_GRACE_SECONDS: Final = 0.2
+"""An answer on its way gets this long; the stream of devices is cut after it."""
+_LIVENESS_SECONDS: Final = 3.0
+_LARGEST_MESSAGE_BYTES: Final = 16 << 20
+
+SocketIdentity = tuple[int, int, int]
+
+
+def socket_identity(path: Path) -> SocketIdentity | None:
+    """Return what tells one socket file from the next under the same path; ``None`` when there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return (found.st_dev, found.st_ino, found.st_ctime_ns)
+
+
+def pause_seconds(failures: int, chance: float) -> float:
+    """Return how long to wait after so many failures in a row; ``chance``, 0 to 1, spreads it over its second half."""
+    longest = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * float(2 ** min(failures, 10)))
+    return longest * (0.5 + chance / 2)
+
+
+def _channel(socket: Path) -> grpc.aio.Channel:
+    # With a connection of its own: one that failed a moment ago would make this one wait as well.
+    options = [("grpc.default_authority", "localhost"), ("grpc.use_local_subchannel_pool", 1)]
+    return grpc.aio.insecure_channel(f"unix://{socket}", options=options)
+
+
+@dataclass(frozen=True, slots=True)
+class _Registration:
+    """One socket and the server behind it."""
+
+    path: Path
+    identity: SocketIdentity | None
+    server: grpc.aio.Server
+    stream: Stream
+
+    async def close(self) -> None:
+        """End the stream and the server, and remove the socket file if it is still ours."""
+        await self.server.stop(_GRACE_SECONDS)
+        if self.identity and socket_identity(self.path) == self.identity:
+            with suppress(OSError):
+                self.path.unlink()
+
+
+class Registrar:
+    """Keeps one registration with the kubelet of this node."""
+
+    def __init__(
+        self,
+        state: NodeState,
+        folder: Path,
+        resource_name: str,
+        service: Callable[[Stream], DevicePluginService],
+        metrics: Metrics,
+    ) -> None:
+        """Take kubelet's folder of device plugins; raises BadSetting when it is too long a path for a socket."""
+        self._state = state
+        self._folder = folder
+        self._resource_name = resource_name
+        self._service = service
+        self._metrics = metrics
+        self._process = secrets.token_hex(4)
+        self._count = 0
+        self._current: _Registration | None = None
+        self._check_path()
+
+    async def run(self) -> NoReturn:
+        """Register for ever, from the moment there is a GPU to offer. Cancelling it ends the registration."""
+        view = self._state.view
+        while not view.offer.served:
+            view = await self._state.change_after(view)
+        try:
+            failures = 0
+            while True:
+                kubelet = await self._kubelet_socket()
+                registration = await self._register()
+                if registration is None:
+                    failures += 1
+                    await self._pause(failures, kubelet)
+                    continue
+                if self._current:
+                    await self._current.close()
+                self._current = registration
+                failures = await self._until_void(registration, kubelet, failures)
+                await self._pause(failures, kubelet)
+        finally:
+            self._state.learn_registration("", "the plugin is stopping")
+            if self._current:
+                await self._current.close()
+
+    async def liveness_problem(self) -> str:
+        """Ask ourselves through our own socket, as kubelet does; return what is wrong, empty when nothing is."""
+        if self._current is None or socket_identity(self._current.path) != self._current.identity:
+            return ""
+        async with _channel(self._current.path) as channel:
+            try:
+                await DevicePluginStub(channel).GetDevicePluginOptions(api.Empty(), timeout=_LIVENESS_SECONDS)
+            except grpc.aio.AioRpcError as error:
+                return f"{self._current.path}: {error.code().name}: {error.details()}"
+        return ""
+
+    def _check_path(self) -> None:
+        longest = self._folder / f"cta-group-{self._process}-999999.sock"
+        if len(str(longest).encode()) > _LONGEST_SOCKET_PATH:
+            raise BadSetting(
+                f"--device-plugin-dir={self._folder}: a socket in it has a path of more than "
+                f"{_LONGEST_SOCKET_PATH} bytes, the most that Linux allows"
+            )
+
+    async def _kubelet_socket(self) -> SocketIdentity:
+        while (found := socket_identity(self._folder / _KUBELET_SOCKET)) is None:
+            self._state.learn_registration("", f"{self._folder / _KUBELET_SOCKET} is not there")
+            await asyncio.sleep(_LOOK_SECONDS)
+        return found
+
+    async def _register(self) -> _Registration | None:
+        """Serve under a new name and tell kubelet; ``None`` when it did not take it."""
+        registration = await self._serve()
+        try:
+            await self._announce(registration.path.name)
+        except KubeletUnavailable as problem:
+            self._metrics.registration_failures.inc()
+            self._state.learn_registration("", str(problem))
+            _log.warning("registration_failed", socket=registration.path.name, problem=problem)
+            await registration.close()
+            return None
+        except BaseException:
+            await registration.close()
+            raise
+        self._metrics.registrations.inc()
+        self._state.learn_registration(registration.path.name)
+        _log.info("registered", socket=registration.path.name, resource=self._resource_name)
+        return registration
+
+    async def _serve(self) -> _Registration:
+        self._count += 1
+        path = self._folder / f"cta-group-{self._process}-{self._count}.sock"
+        stream = Stream()
+        server = grpc.aio.server(options=[("grpc.max_receive_message_length", _LARGEST_MESSAGE_BYTES)])
+        add_DevicePluginServicer_to_server(self._service(stream), server)
+        server.add_insecure_port(f"unix://{path}")
+        await server.start()
+        return _Registration(path, socket_identity(path), server, stream)
+
+    async def _announce(self, endpoint: str) -> None:
+        kubelet = self._folder / _KUBELET_SOCKET
+        request = api.RegisterRequest(
+            version="v1beta1", endpoint=endpoint, resource_name=self._resource_name, options=OPTIONS
+        )
+        async with _channel(kubelet) as channel:
+            try:
+                await RegistrationStub(channel).Register(request, timeout=_REGISTER_TIMEOUT_SECONDS)
+            except grpc.aio.AioRpcError as error:
+                raise KubeletUnavailable(
+                    f"{kubelet}: Register failed: {error.code().name}: {error.details()}"
+                ) from error
+
+    async def _until_void(self, registration: _Registration, kubelet: SocketIdentity, failures: int) -> int:
+        """Wait until the registration is worth nothing; return the new number of failures in a row."""
+        clock = asyncio.get_running_loop().time
+        since = clock()
+        while not (reason := self._void_reason(registration, kubelet, clock() - since)):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_SECONDS):
+                    await registration.stream.ended.wait()
+        self._state.learn_registration("", reason)
+        _log.info("registration_ended", socket=registration.path.name, reason=reason)
+        return 0 if clock() - since >= _LASTING_SECONDS else failures + 1
+
+    def _void_reason(self, registration: _Registration, kubelet: SocketIdentity, age_seconds: float) -> str:
+        if socket_identity(self._folder / _KUBELET_SOCKET) != kubelet:
+            return f"{_KUBELET_SOCKET} was made anew or removed"
+        if socket_identity(registration.path) != registration.identity:
+            return "our own socket file was removed"
+        if registration.stream.ended.is_set():
+            return "kubelet ended its ListAndWatch"
+        if age_seconds > _LISTEN_TIMEOUT_SECONDS and not registration.stream.opened.is_set():
+            return "kubelet did not begin its ListAndWatch"
+        return ""
+
+    async def _pause(self, failures: int, kubelet: SocketIdentity) -> None:
+        """Wait longer after each failure, but not a moment once kubelet.sock is another one."""
+        if not failures:
+            return
+        until = asyncio.get_running_loop().time() + pause_seconds(failures, random.random())  # noqa: S311 - spreads load
+        while (left := until - asyncio.get_running_loop().time()) > 0:
+            if socket_identity(self._folder / _KUBELET_SOCKET) != kubelet:
+                return
+            await asyncio.sleep(min(_LOOK_SECONDS, left))

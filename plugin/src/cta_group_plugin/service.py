@@ -1,0 +1,216 @@
+"""The device plugin that kubelet calls: each method decodes, asks the rules, encodes.
+
+Where to refuse: an error of GetPreferredAllocation or Allocate fails the pod for good and its controller makes another
+one at once, so these two refuse only what cannot be right. PreStartContainer is asked again every 11 to 15 seconds with
+the text on the pod, so whatever may get better waits there.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Final
+
+import grpc
+import grpc.aio
+
+from cta_group_core.errors import CtaGroupError, DoesNotFit, RequestRefused
+from cta_group_core.ids import GpuUuid, GroupId
+from cta_group_plugin.allocation import (
+    ContainerAnswer,
+    Rules,
+    answer_for,
+    check_clients,
+    checked_gpus,
+    clients_on,
+    is_fraction,
+    parse_ids,
+    preferred_ids,
+)
+from cta_group_plugin.ceilings import CeilingKeeper
+from cta_group_plugin.errors import MpsUnavailable
+from cta_group_plugin.kubelet_api import deviceplugin_v1beta1_pb2 as api
+from cta_group_plugin.kubelet_api.deviceplugin_v1beta1_pb2_grpc import DevicePluginServicer
+from cta_group_plugin.metrics import Metrics
+from cta_group_plugin.state import NodeState, NodeView
+
+_HEALTHY: Final = "Healthy"
+_UNHEALTHY: Final = "Unhealthy"
+
+OPTIONS: Final = api.DevicePluginOptions(pre_start_required=True, get_preferred_allocation_available=True)
+
+
+class Stream:
+    """Whether kubelet listens to the devices of one registration."""
+
+    def __init__(self) -> None:
+        self.opened = asyncio.Event()
+        self.ended = asyncio.Event()
+
+
+class Allocator:
+    """Answers kubelet's questions about groups; shared by all registrations of this process."""
+
+    def __init__(
+        self, state: NodeState, ceilings: CeilingKeeper, rules: Rules, metrics: Metrics, on_grant: Callable[[], None]
+    ) -> None:
+        self._state = state
+        self._ceilings = ceilings
+        self._rules = rules
+        self._metrics = metrics
+        self._on_grant = on_grant
+
+    def prefer(self, request: api.ContainerPreferredAllocationRequest) -> list[str]:
+        """Return the groups that this container should get; raises RequestRefused."""
+        available, reused = list(request.available_deviceIDs), list(request.must_include_deviceIDs)
+        # What kubelet offers corrects the account, but it waits for the answer first.
+        asyncio.get_running_loop().call_soon(self._state.learn_offer_of_kubelet, available, reused)
+        view = self._state.view
+        return preferred_ids(
+            view.offer,
+            self._closed_gpus(view),
+            available=available,
+            must_include=reused,
+            groups=request.allocation_size,
+        )
+
+    def allocate(self, texts: list[str]) -> ContainerAnswer:
+        """Return what a container with these groups gets, and note that it has them; raises CtaGroupError."""
+        view = self._state.view
+        ids = parse_ids(view.offer, texts)
+        gpus = checked_gpus(view.offer, view.faults, ids)
+        if is_fraction(gpus, ids):
+            check_clients(gpus[0], ids, view.holders, self._rules)
+        answer = answer_for(gpus, ids, self._rules)
+        self._state.note_grant(ids)
+        self._on_grant()
+        return answer
+
+    async def prepare(self, texts: list[str]) -> None:
+        """Return when a container with these groups can start; raises CtaGroupError or MpsUnavailable."""
+        view = self._state.view
+        ids = parse_ids(view.offer, texts)
+        gpus = checked_gpus(view.offer, view.faults, ids)
+        self._state.note_start(ids)
+        if is_fraction(gpus, ids):
+            await self._ceilings.prepare(gpus[0], gpus[0].slice_of(len(ids)))
+
+    def note_refusal(self, call: str) -> None:
+        """Count a refusal of the named call."""
+        self._metrics.refusals.labels(call=call).inc()
+
+    def _closed_gpus(self, view: NodeView) -> set[GpuUuid]:
+        most = self._rules.max_clients
+        crowded = (uuid for uuid in view.offer.by_uuid if clients_on(uuid, view.holders) >= most)
+        return {*view.faults, *crowded}
+
+
+class DevicePluginService(DevicePluginServicer):
+    """One registration's face to kubelet."""
+
+    def __init__(self, state: NodeState, allocator: Allocator, stream: Stream) -> None:
+        self._state = state
+        self._allocator = allocator
+        self._stream = stream
+
+    async def GetDevicePluginOptions(  # noqa: N802 - kubelet's name
+        self, _request: api.Empty, _context: grpc.aio.ServicerContext[api.Empty, api.DevicePluginOptions]
+    ) -> api.DevicePluginOptions:
+        """Ask for both optional calls."""
+        return OPTIONS
+
+    async def ListAndWatch(  # noqa: N802 - kubelet's name
+        self, _request: api.Empty, _context: grpc.aio.ServicerContext[api.Empty, api.ListAndWatchResponse]
+    ) -> AsyncIterator[api.ListAndWatchResponse]:
+        """Send all devices now and after each change. It just ends: a last "all unhealthy" would hit a successor."""
+        self._stream.opened.set()
+        sent: api.ListAndWatchResponse | None = None
+        view = self._state.view
+        try:
+            while True:
+                devices = device_list(view)
+                if devices != sent:
+                    yield devices
+                    sent = devices
+                view = await _devices_after(self._state, view)
+        finally:
+            self._stream.ended.set()
+
+    async def GetPreferredAllocation(  # noqa: N802 - kubelet's name
+        self,
+        request: api.PreferredAllocationRequest,
+        context: grpc.aio.ServicerContext[api.PreferredAllocationRequest, api.PreferredAllocationResponse],
+    ) -> api.PreferredAllocationResponse:
+        """Choose the groups of a container: exactly as many as asked, or an error; never a short list."""
+        try:
+            chosen = [self._allocator.prefer(container) for container in request.container_requests]
+        except CtaGroupError as refused:
+            self._allocator.note_refusal("GetPreferredAllocation")
+            await context.abort(code_of(refused), str(refused))
+        return api.PreferredAllocationResponse(
+            container_responses=[api.ContainerPreferredAllocationResponse(deviceIDs=ids) for ids in chosen]
+        )
+
+    async def Allocate(  # noqa: N802 - kubelet's name
+        self,
+        request: api.AllocateRequest,
+        context: grpc.aio.ServicerContext[api.AllocateRequest, api.AllocateResponse],
+    ) -> api.AllocateResponse:
+        """Check the groups again and say what the container gets; kubelet replays this answer for the pod's life."""
+        try:
+            answers = [self._allocator.allocate(list(c.devices_ids)) for c in request.container_requests]
+        except CtaGroupError as refused:
+            self._allocator.note_refusal("Allocate")
+            await context.abort(code_of(refused), str(refused))
+        return api.AllocateResponse(container_responses=[encoded(answer) for answer in answers])
+
+    async def PreStartContainer(  # noqa: N802 - kubelet's name
+        self,
+        request: api.PreStartContainerRequest,
+        context: grpc.aio.ServicerContext[api.PreStartContainerRequest, api.PreStartContainerResponse],
+    ) -> api.PreStartContainerResponse:
+        """Let the container start once its limits are in force; otherwise kubelet waits and asks again."""
+        try:
+            await self._allocator.prepare(list(request.devices_ids))
+        except (CtaGroupError, MpsUnavailable) as waiting:
+            self._allocator.note_refusal("PreStartContainer")
+            await context.abort(grpc.StatusCode.UNAVAILABLE, str(waiting))
+        return api.PreStartContainerResponse()
+
+
+def code_of(refused: CtaGroupError) -> grpc.StatusCode:
+    """Return the gRPC status of a refusal: whether there is no room now, or it can never be."""
+    if isinstance(refused, DoesNotFit):
+        return grpc.StatusCode.RESOURCE_EXHAUSTED
+    return (
+        grpc.StatusCode.FAILED_PRECONDITION
+        if isinstance(refused, RequestRefused)
+        else (grpc.StatusCode.INVALID_ARGUMENT)
+    )
+
+
+def device_list(view: NodeView) -> api.ListAndWatchResponse:
+    """Return every group with its health, in a stable order."""
+    return api.ListAndWatchResponse(
+        devices=[api.Device(ID=text, health=_health(view, group_id)) for text, group_id in view.offer.ids.items()]
+    )
+
+
+def _health(view: NodeView, group_id: GroupId) -> str:
+    return _UNHEALTHY if group_id.gpu in view.faults else _HEALTHY
+
+
+async def _devices_after(state: NodeState, seen: NodeView) -> NodeView:
+    """Wait for a view in which the devices may be others."""
+    view = seen
+    while (view.offer, view.faults) == (seen.offer, seen.faults):
+        view = await state.change_after(view)
+    return view
+
+
+def encoded(answer: ContainerAnswer) -> api.ContainerAllocateResponse:
+    """Return an answer as kubelet reads it."""
+    return api.ContainerAllocateResponse(
+        envs=dict(answer.environment),
+        mounts=[
+            api.Mount(container_path=str(path), host_path=str(path), read_only=True) for path in answer.read_only_mounts
+        ],
+    )

@@ -1,0 +1,127 @@
+"""What this process knows of its node: changed on the event loop only, read by everything else.
+
+Each part tells what it learned through one method; whoever needs to act waits for a change. Readers in other threads
+(metrics) take :meth:`NodeState.view`, a value that never changes.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from cta_group_core.ids import GpuUuid, GroupId
+from cta_group_plugin.health import Faults
+from cta_group_plugin.inventory import Offer
+from cta_group_plugin.ledger import Holder, Ledger
+from cta_group_plugin.ports import Account, Inventory, MpsState
+
+_SETTLED_SECONDS: Final = 5.0
+"""This long after the devices changed, kubelet offers what we told it."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """All of it at one moment."""
+
+    inventory: Inventory | None = None
+    """``None``: the driver has not answered yet."""
+    driver_problem: str = ""
+    """Why there is no driver here, in words; empty when there is one."""
+    offer: Offer = field(default_factory=Offer)
+    faults: Faults = field(default_factory=dict)
+    holders: tuple[Holder, ...] = ()
+    mps: Mapping[GpuUuid, MpsState] = field(default_factory=dict)
+    """What the supervisor last said of each GPU that is shared."""
+    registered_as: str = ""
+    """Name of the socket that kubelet knows us by; empty when it does not."""
+    registration_problem: str = ""
+
+    @property
+    def readiness_problem(self) -> str:
+        """Why this process does not do its work yet; empty when it is registered or has nothing to register."""
+        if self.offer.served:
+            return "" if self.registered_as else self.registration_problem or "not registered with kubelet yet"
+        return "" if self.inventory or self.driver_problem else "the driver has not answered yet"
+
+
+class NodeState:
+    """The one account of the node that the parts of this process share."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._view = NodeView()
+        self._ledger = Ledger()
+        self._devices_changed_at = float("-inf")
+        self._changed = asyncio.Event()
+
+    @property
+    def view(self) -> NodeView:
+        """The newest value; safe to read from any thread."""
+        return self._view
+
+    @property
+    def holders_are_known(self) -> bool:
+        """Whether kubelet was asked since this process started who holds what."""
+        return self._ledger.is_known
+
+    async def change_after(self, seen: NodeView) -> NodeView:
+        """Wait until the view is another one than ``seen`` and return it."""
+        while self._view is seen:
+            await self._changed.wait()
+        return self._view
+
+    def learn_devices(self, inventory: Inventory, offer: Offer, faults: Faults) -> None:
+        """Take the newest facts about the GPUs."""
+        if (offer, faults) != (self._view.offer, self._view.faults):
+            self._devices_changed_at = self._clock()
+        self._become(inventory=inventory, offer=offer, faults=faults, driver_problem="")
+
+    def learn_driver_problem(self, problem: str) -> None:
+        """Note that there is no driver to ask."""
+        self._become(driver_problem=problem)
+
+    def learn_registration(self, registered_as: str, problem: str = "") -> None:
+        """Note by which socket kubelet knows us, or why it does not."""
+        self._become(registered_as=registered_as, registration_problem=problem)
+
+    def learn_mps(self, states: Mapping[GpuUuid, MpsState]) -> None:
+        """Take what the supervisor said of every GPU that is shared."""
+        self._become(mps=dict(states))
+
+    def learn_account(self, account: Account, *, asked_at: float) -> None:
+        """Take kubelet's account; ``asked_at`` is when it was asked, on the clock of :meth:`now`."""
+        self._ledger.listed(account, asked_at=asked_at)
+        self._become(holders=self._ledger.holders())
+
+    def learn_offer_of_kubelet(self, free: Collection[str], reused: Collection[str]) -> None:
+        """Take the groups that kubelet offered as free, without those that the pod reuses."""
+        if self._clock() - self._devices_changed_at < _SETTLED_SECONDS:
+            return
+        offer = self._view.offer
+        free_ids = {offer.ids[text] for text in set(free) - set(reused) if text in offer.ids}
+        healthy = {group_id for group_id in offer.ids.values() if group_id.gpu not in self._view.faults}
+        self._ledger.offered(free_ids, of=healthy)
+        self._become(holders=self._ledger.holders())
+
+    def note_grant(self, ids: Collection[GroupId]) -> None:
+        """Note that Allocate hands out ``ids``."""
+        self._ledger.granted(ids, now=self._clock())
+        self._become(holders=self._ledger.holders())
+
+    def note_start(self, ids: Collection[GroupId]) -> None:
+        """Note that a container with ``ids`` starts."""
+        self._ledger.started(ids, now=self._clock())
+        self._become(holders=self._ledger.holders())
+
+    def now(self) -> float:
+        """Return seconds of the clock that this account uses."""
+        return self._clock()
+
+    def _become(self, **changes: object) -> None:
+        after = replace(self._view, **changes)  # type: ignore[arg-type] # names are the fields above
+        if after == self._view:
+            return
+        self._view = after
+        self._changed.set()
+        self._changed.clear()

@@ -1,0 +1,195 @@
+"""The node's account as CTANode shows it. Pure: a view in, a status out."""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from cta_group_core.ids import GpuUuid, GroupId
+from cta_group_core.nodes import (
+    Allocation,
+    Condition,
+    ConditionStatus,
+    Enforcement,
+    GpuHealth,
+    GpuStatus,
+    NodeStatus,
+)
+from cta_group_core.rooms import GpuRoom, largest_fit
+from cta_group_plugin.inventory import ServedGpu
+from cta_group_plugin.ledger import Holder
+from cta_group_plugin.ports import BrokenGpu, GpuFacts
+from cta_group_plugin.settings import EnforcementSettings
+from cta_group_plugin.state import NodeView
+
+REGISTERED: Final = "Registered"
+GPUS_HEALTHY: Final = "GPUsHealthy"
+MPS_READY: Final = "MPSReady"
+COMPATIBLE: Final = "Compatible"
+
+
+def status_of(view: NodeView, *, resource_name: str, enforcement: EnforcementSettings) -> NodeStatus:
+    """Return the status for ``view``; its conditions have no times yet (:func:`with_times`)."""
+    inventory = view.inventory
+    served = [_served(gpu, view) for gpu in view.offer.served]
+    withheld = [_unserved(gpu.facts, gpu.reason) for gpu in view.offer.withheld]
+    broken = _broken(inventory.broken if inventory else (), {gpu.facts.uuid for gpu in view.offer.served})
+    return NodeStatus(
+        resource_name=resource_name,
+        driver_version=inventory.driver_version if inventory else None,
+        cuda_version=inventory.cuda_version if inventory else None,
+        simulated=bool(inventory and inventory.simulated),
+        enforcement=Enforcement(compute=enforcement.compute, memory=enforcement.memory),
+        conditions=(_registered(view), _gpus_healthy(view), _mps_ready(view, enforcement), _compatible(view)),
+        gpus=tuple(sorted([*served, *withheld, *broken], key=lambda gpu: (gpu.index, gpu.uuid))),
+    ).with_totals()
+
+
+def _served(gpu: ServedGpu, view: NodeView) -> GpuStatus:
+    uuid = gpu.facts.uuid
+    holders = [holder for holder in view.holders if uuid in holder.gpus]
+    held = {group_id for holder in holders for group_id in _on(gpu, holder)}
+    free = gpu.units.capacity - len(held)
+    fault = view.faults.get(uuid)
+    room = GpuRoom(uuid=uuid, index=gpu.facts.index, units=gpu.units, free=free)
+    return _facts(gpu.facts).model_copy(
+        update={
+            "sm_count": gpu.units.sm_count,
+            "capacity": gpu.units.capacity,
+            "minimum": gpu.units.minimum,
+            "step": gpu.units.step,
+            "memory_mib": gpu.memory_total_mib,
+            "reserve_mib": gpu.reserve_mib,
+            "health": GpuHealth.UNHEALTHY if fault else GpuHealth.HEALTHY,
+            "health_reason": fault.reason if fault else None,
+            "health_since": rfc3339(fault.since) if fault else None,
+            "free": free,
+            "largest_fit": 0 if fault else largest_fit([room]),
+            "allocations": tuple(_allocations(gpu, holders)),
+        }
+    )
+
+
+def _on(gpu: ServedGpu, holder: Holder) -> list[GroupId]:
+    """Return the groups of ``gpu`` that a holder has; kubelet may remember ids that this GPU no longer offers."""
+    return [
+        group_id for group_id in holder.ids if group_id.gpu == gpu.facts.uuid and group_id.number < gpu.units.capacity
+    ]
+
+
+def _allocations(gpu: ServedGpu, holders: Iterable[Holder]) -> Iterable[Allocation]:
+    named = [(holder.container, len(_on(gpu, holder))) for holder in holders if holder.container]
+    for container, groups in sorted(named, key=lambda pair: (pair[0].pod, pair[0].container)):
+        usable = (gpu.memory_total_mib - gpu.reserve_mib) * groups // gpu.units.capacity
+        yield Allocation(
+            namespace=container.pod.namespace,
+            pod=container.pod.name,
+            container=container.container,
+            groups=groups,
+            memory_mib=usable,
+        )
+
+
+def _facts(facts: GpuFacts) -> GpuStatus:
+    return GpuStatus(
+        uuid=facts.uuid,
+        index=facts.index,
+        product=facts.product,
+        compute_capability=str(facts.capability),
+        memory_mib=facts.memory_total_mib or 0,
+        minor=facts.minor,
+        pci_bus_id=facts.pci_bus_id,
+        link=facts.link,
+        numa_node=facts.numa_node,
+        copy_engines=facts.copy_engines,
+        mig_mode="Enabled" if facts.mig_enabled else "Disabled",
+        compute_mode=facts.compute_mode,
+        persistence_mode=facts.persistence_mode,
+    )
+
+
+def _unserved(facts: GpuFacts, reason: str) -> GpuStatus:
+    return _facts(facts).model_copy(update={"withheld": reason})
+
+
+def _broken(broken: Sequence[BrokenGpu], served: set[GpuUuid]) -> list[GpuStatus]:
+    """Return GPUs that never answered; one that did is shown as served and unhealthy."""
+    return [
+        GpuStatus(
+            uuid=gpu.uuid or f"GPU-unknown-{gpu.index}",
+            index=gpu.index,
+            product="unknown",
+            compute_capability="unknown",
+            health=GpuHealth.UNHEALTHY,
+            health_reason=gpu.reason,
+            withheld=f"the driver lists this GPU, but it does not answer: {gpu.reason}",
+        )
+        for gpu in broken
+        if gpu.uuid not in served
+    ]
+
+
+def _registered(view: NodeView) -> Condition:
+    if view.registered_as:
+        return _condition(REGISTERED, ConditionStatus.TRUE, "Registered", "kubelet knows this plugin")
+    if not view.offer.served:
+        return _condition(REGISTERED, ConditionStatus.FALSE, "NothingToOffer", "no GPU of this node offers groups")
+    return _condition(
+        REGISTERED,
+        ConditionStatus.FALSE,
+        "NotRegistered",
+        view.registration_problem or "not registered with kubelet yet",
+    )
+
+
+def _gpus_healthy(view: NodeView) -> Condition:
+    if not view.offer.served:
+        return _condition(GPUS_HEALTHY, ConditionStatus.UNKNOWN, "NoGpu", "no GPU of this node offers groups")
+    if not view.faults:
+        return _condition(GPUS_HEALTHY, ConditionStatus.TRUE, "AllHealthy", "every GPU answers")
+    told = "; ".join(f"{uuid}: {fault.reason}" for uuid, fault in sorted(view.faults.items()))
+    return _condition(GPUS_HEALTHY, ConditionStatus.FALSE, "GpuUnhealthy", told)
+
+
+def _mps_ready(view: NodeView, enforcement: EnforcementSettings) -> Condition:
+    if not enforcement.uses_mps:
+        return _condition(MPS_READY, ConditionStatus.UNKNOWN, "NotUsed", "neither SMs nor memory are limited here")
+    waiting = {uuid: state.reason for uuid, state in sorted(view.mps.items()) if not state.ready}
+    if waiting:
+        told = "; ".join(f"{uuid}: {reason}" for uuid, reason in waiting.items())
+        return _condition(MPS_READY, ConditionStatus.FALSE, "NotReady", told)
+    return _condition(MPS_READY, ConditionStatus.TRUE, "Ready", f"{len(view.mps)} GPUs are shared, and each is limited")
+
+
+def _compatible(view: NodeView) -> Condition:
+    if view.driver_problem:
+        return _condition(COMPATIBLE, ConditionStatus.FALSE, "NoDriver", view.driver_problem)
+    if view.inventory is None:
+        return _condition(COMPATIBLE, ConditionStatus.UNKNOWN, "NotAnswered", "the driver has not answered yet")
+    if not view.inventory.gpus and not view.inventory.broken:
+        return _condition(COMPATIBLE, ConditionStatus.TRUE, "NoGpu", "this node has no GPU")
+    if view.offer.withheld:
+        told = "; ".join(f"GPU {gpu.facts.index}: {gpu.reason}" for gpu in view.offer.withheld)
+        return _condition(COMPATIBLE, ConditionStatus.FALSE, "GpuWithheld", told)
+    return _condition(COMPATIBLE, ConditionStatus.TRUE, "Compatible", "every GPU of this node can be shared")
+
+
+def _condition(kind: str, status: ConditionStatus, reason: str, message: str) -> Condition:
+    return Condition(type=kind, status=status, reason=reason, message=message)
+
+
+def with_times(status: NodeStatus, before: NodeStatus | None, *, now: float) -> NodeStatus:
+    """Give each condition the time of its last transition: as before when its status is as before, else ``now``."""
+    known = {condition.type: condition for condition in before.conditions} if before else {}
+    conditions = tuple(_timed(condition, known.get(condition.type), now) for condition in status.conditions)
+    return status.model_copy(update={"conditions": conditions})
+
+
+def _timed(condition: Condition, before: Condition | None, now: float) -> Condition:
+    same = before is not None and before.status == condition.status
+    moment = before.last_transition_time if before and same else rfc3339(now)
+    return condition.model_copy(update={"last_transition_time": moment})
+
+
+def rfc3339(seconds: float) -> str:
+    """Return seconds since the epoch in the form of Kubernetes' times."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
