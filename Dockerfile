@@ -97,7 +97,7 @@ CMD ["run"]
 FROM python AS vllm-stand-in
 RUN printf '#!/bin/sh\nexec python3 /opt/vllm-stand-in/vllm_stand_in.py "$@"\n' >/usr/local/bin/vllm \
     && chmod 0755 /usr/local/bin/vllm
-COPY tests/stand_in/vllm_stand_in.py /opt/vllm-stand-in/vllm_stand_in.py
+COPY tests/stand_in /opt/vllm-stand-in
 ARG VERSION=unknown
 ARG SOURCE=unknown
 LABEL org.opencontainers.image.title="cta-group-vllm-stand-in" \

@@ -54,7 +54,7 @@ class ProjectImage:
 IMAGES = (
     ProjectImage("plugin", (*_PYTHON_PACKAGES, "requirements/plugin.txt")),
     ProjectImage("operator", (*_PYTHON_PACKAGES, "requirements/operator.txt")),
-    ProjectImage("vllm-stand-in", ("tests/stand_in/vllm_stand_in.py",)),
+    ProjectImage("vllm-stand-in", ("tests/stand_in",)),
 )
 
 
