@@ -8,13 +8,18 @@ Expressions of CEL that more than one object needs. `object` is the pod. A quant
 quantity({{ index . 1 }}.?resources.?limits[?'{{ $resource }}'].orValue('0'))
 {{- end }}
 
+{{/* Whether a container asks: (list $ "variable of the container"). */}}
+{{- define "cta-group.cel.asks" -}}
+sign({{ include "cta-group.cel.groups" . }}) > 0
+{{- end }}
+
 {{- define "cta-group.cel.containers" -}}
 (object.spec.containers + object.spec.?initContainers.orValue([]))
 {{- end }}
 
 {{/* Whether some container of the pod asks. */}}
 {{- define "cta-group.cel.podAsks" -}}
-{{ include "cta-group.cel.containers" . }}.exists(c, {{ include "cta-group.cel.groups" (list . "c") }}.sign() > 0)
+{{ include "cta-group.cel.containers" . }}.exists(c, {{ include "cta-group.cel.asks" (list . "c") }})
 {{- end }}
 
 {{/* Namespaces that admission looks at. */}}

@@ -36,6 +36,8 @@ ANNOTATION_ALIGN: Final = f"{API_GROUP}/align"
 ANNOTATION_SHAPE: Final = f"{API_GROUP}/shape"
 ANNOTATION_ACCESS_PATTERN: Final = f"{API_GROUP}/access-pattern"
 ANNOTATION_BUDGET: Final = f"{API_GROUP}/budget"
+ANNOTATION_MULTI_CONTAINER: Final = f"{API_GROUP}/multi-container"
+"""Value "true": several containers of the pod may ask for groups, and may land on several GPUs."""
 
 # --- annotations written by the operator
 ANNOTATION_ALIGNMENT: Final = f"{API_GROUP}/alignment"

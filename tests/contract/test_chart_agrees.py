@@ -1,0 +1,162 @@
+"""The chart says what the programs understand: arguments, names, sizes and words."""
+
+import re
+from typing import Any
+
+import pytest
+import yaml
+
+from chart_rendering import CHART, SCENARIOS, of_kind, pod_templates, render
+from cta_group_core import names
+from cta_group_core.profiles import PROFILES
+from cta_group_core.units import GpuUnits
+from cta_group_plugin.cli import build_parser, mps_settings, run_settings
+from cta_group_plugin.settings import RunSettings, SourceKind
+
+# What the kubelet puts into every pod.
+_ENVIRONMENT = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}
+
+
+def _arguments(scenario: str, component: str, *settings: str) -> list[str]:
+    templates = pod_templates(render(scenario, *settings))
+    (pod,) = [pod for pod in templates.values() if _component(pod) == component]
+    arguments: list[str] = pod["spec"]["containers"][0]["args"]
+    return arguments
+
+
+def _component(manifest: dict[str, Any]) -> str:
+    return str(manifest["metadata"]["labels"]["app.kubernetes.io/component"])
+
+
+def _run_settings(scenario: str, *settings: str) -> RunSettings:
+    return run_settings(build_parser(_ENVIRONMENT).parse_args(_arguments(scenario, "plugin", *settings)))
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_the_plugin_understands_its_arguments(scenario: str) -> None:
+    """The real command line parses what each scenario renders; every option is a flag, none is misspelt."""
+    settings = _run_settings(scenario)
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    assert settings.publish
+    assert settings.metrics_address == f"0.0.0.0:{values['plugin']['metricsPort']}"
+    assert settings.max_clients == values["gpus"]["maxClients"]
+    assert settings.reserve_mib == values["gpus"]["reserveMiB"]
+    assert settings.source is (SourceKind.SIMULATED if scenario == "simulated" else SourceKind.NVML)
+
+
+def test_the_chart_s_defaults_are_the_program_s_own() -> None:
+    """Whoever starts the plugin by hand gets what the chart gives, but for what only a cluster has."""
+    settings = _run_settings("default")
+    default = RunSettings(node_name=settings.node_name)
+    assert settings.resource_name == default.resource_name
+    assert settings.device_plugin_dir == default.device_plugin_dir
+    assert settings.pod_resources_socket == default.pod_resources_socket
+    assert settings.mps_root == default.mps_root
+    assert settings.mps_socket == default.mps_root / "supervisor.sock"
+    assert settings.enforcement == default.enforcement
+
+
+def test_each_dimension_is_switched_off_by_itself() -> None:
+    """``enforcement.compute`` and ``enforcement.memory`` reach the program one by one."""
+    for compute in (True, False):
+        for memory in (True, False):
+            chosen = (f"enforcement.compute={str(compute).lower()}", f"enforcement.memory={str(memory).lower()}")
+            enforcement = _run_settings("default", *chosen).enforcement
+            assert (enforcement.compute, enforcement.memory) == (compute, memory)
+
+
+@pytest.mark.parametrize("scenario", [name for name in SCENARIOS if name != "minimal"])
+def test_the_supervisor_understands_its_arguments_and_serves_where_the_plugin_asks(scenario: str) -> None:
+    """One socket, spelled twice by the chart; simulated GPUs get a simulated daemon and no others do."""
+    mps = mps_settings(build_parser(_ENVIRONMENT).parse_args(_arguments(scenario, "mps")), _ENVIRONMENT)
+    plugin = _run_settings(scenario)
+    assert mps.mps_socket == plugin.mps_socket
+    assert mps.mps_root == plugin.mps_root
+    assert mps.simulated is (scenario == "simulated")
+    inside = scenario == "driver-root"
+    assert mps.control_binary == ("/driver/bin/nvidia-cuda-mps-control" if inside else "nvidia-cuda-mps-control")
+
+
+def test_without_a_supervisor_simulated_gpus_bring_their_own() -> None:
+    """The plugin then simulates it in its own process, as it does without a cluster."""
+    assert _run_settings("simulated", "mps.enabled=false").mps_socket is None
+
+
+def test_the_driver_comes_in_by_one_way() -> None:
+    """The NVIDIA runtime reads two variables; a folder of the host needs its own; simulated GPUs need none."""
+
+    def environment(scenario: str, component: str) -> set[str]:
+        templates = pod_templates(render(scenario)).values()
+        (pod,) = [pod for pod in templates if _component(pod) == component]
+        return {variable["name"] for variable in pod["spec"]["containers"][0].get("env", ())}
+
+    node_name = {"CTA_GROUP_PLUGIN_NODE_NAME"}
+    runtime = {names.ENV_VISIBLE_DEVICES, "NVIDIA_DRIVER_CAPABILITIES"}
+    assert environment("default", "plugin") == node_name | runtime
+    assert environment("default", "mps") == runtime
+    assert environment("driver-root", "plugin") == {*node_name, "LD_LIBRARY_PATH"}
+    assert environment("driver-root", "mps") == {"LD_LIBRARY_PATH"}
+    assert environment("simulated", "plugin") == node_name
+    assert environment("simulated", "mps") == set()
+
+
+def test_names_of_the_project_are_spelled_as_core_spells_them() -> None:
+    """Every ctagroup.dev name in a template is one that core declares."""
+    known = {value for value in vars(names).values() if isinstance(value, str)}
+    templates = "\n".join(path.read_text() for path in (CHART / "templates").rglob("*.*"))
+    used = set(re.findall(r"ctagroup\.dev/[a-z-]+[a-z]", templates)) - {names.API_GROUP_VERSION}
+    assert used
+    assert used <= known
+
+
+@pytest.mark.parametrize("variable", [*names.PROTECTED_ENV, *names.PROTECTED_ENV_PREFIXES])
+def test_the_policy_protects_what_core_calls_protected(variable: str) -> None:
+    """Both lists are one."""
+    assert variable in (CHART / "templates" / "policies" / "environment.yaml").read_text()
+
+
+@pytest.mark.parametrize("profile", ["h100-sxm", "a100-80", "rtx-4060-laptop"])
+def test_the_units_policy_uses_core_s_words(profile: str) -> None:
+    """The policy and the node refuse a size with the same sentence."""
+    units = PROFILES[profile].units
+    assert _allowed_words(units) == f"; {units.allowed()}"
+
+
+def test_the_default_sizes_are_those_of_hopper() -> None:
+    """H100 SXM and H200: 128, 8, 8."""
+    (size,) = yaml.safe_load((CHART / "values.yaml").read_text())["policies"]["units"]["gpus"]
+    units = PROFILES["h200"].units
+    assert size == {"capacity": units.capacity, "minimum": units.minimum, "step": units.step}
+
+
+def _allowed_words(units: GpuUnits) -> str:
+    prefix = "policies.units.gpus[0]."
+    sizes = {"capacity": units.capacity, "minimum": units.minimum, "step": units.step}
+    settings = tuple(f"{prefix}{key}={value}" for key, value in sizes.items())
+    policy = of_kind(render("default", *settings), "ValidatingAdmissionPolicy")["cta-group-units"]
+    message: str = policy["spec"]["validations"][0]["messageExpression"]
+    return message.partition("+ '")[2].removesuffix("'")
+
+
+def test_the_webhook_sees_only_pods_of_the_resource_and_owns_no_certificate() -> None:
+    """Fail open, two seconds, no caBundle (the operator's), neither kube-system nor the release's namespace."""
+    (configuration,) = of_kind(render("default"), "MutatingWebhookConfiguration").values()
+    (webhook,) = configuration["webhooks"]
+    assert (webhook["failurePolicy"], webhook["timeoutSeconds"]) == ("Ignore", 2)
+    assert webhook["reinvocationPolicy"] == "IfNeeded"
+    assert "caBundle" not in webhook["clientConfig"]
+    assert webhook["namespaceSelector"]["matchExpressions"] == [
+        {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", "cta-group"]}
+    ]
+    (condition,) = webhook["matchConditions"]
+    assert "nvidia.com/cta-group" in condition["expression"]
+    assert names.ANNOTATION_GROUPS in condition["expression"]
+
+
+def test_another_resource_name_reaches_every_part() -> None:
+    """The name is one value: programs, webhook, policies and dashboards follow, and none keeps the default."""
+    for manifest in render("hardened"):
+        if manifest["kind"] != "CustomResourceDefinition":
+            assert "nvidia.com/cta-group" not in yaml.safe_dump(manifest), manifest["metadata"]["name"]
+    assert "--resource-name=example.com/cta-group" in _arguments("hardened", "plugin")
+    assert "--resource-name=example.com/cta-group" in _arguments("hardened", "operator")

@@ -1,0 +1,65 @@
+"""The chart as Helm renders it, for the tests that look at the objects or give them to a real API server."""
+
+import subprocess
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+CHART = ROOT / "charts" / "cta-group"
+SCENARIOS = tuple(sorted(path.name.removesuffix("-values.yaml") for path in (CHART / "ci").glob("*-values.yaml")))
+"""Names of the values files in the chart's ``ci/``."""
+HELM_VERSIONS = {"helm": "Helm 4", "helm3": "Helm 3"}
+RELEASE = "cta-group"
+NAMESPACE = "cta-group"
+
+Manifest = dict[str, Any]
+
+
+def helm(*arguments: str | Path, program: str = "helm") -> subprocess.CompletedProcess[str]:
+    """Run one of the two Helm versions and return what it answered, also when it failed."""
+    command = [str(ROOT / ".venv" / "bin" / program), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+
+def scenario_file(scenario: str) -> Path:
+    """Return the values file of a scenario."""
+    return CHART / "ci" / f"{scenario}-values.yaml"
+
+
+@cache
+def render_text(scenario: str, *settings: str, program: str = "helm", namespace: str = NAMESPACE) -> str:
+    """Return the manifests of a scenario as text; ``settings`` are ``key=value`` as for ``helm --set``."""
+    sets = [argument for setting in settings for argument in ("--set", setting)]
+    files = ("--values", scenario_file(scenario))
+    done = helm("template", RELEASE, CHART, "--namespace", namespace, *files, *sets, program=program)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def render(scenario: str, *settings: str, program: str = "helm", namespace: str = NAMESPACE) -> list[Manifest]:
+    """Return the objects of a scenario, in Helm's order; a fresh copy each time."""
+    text = render_text(scenario, *settings, program=program, namespace=namespace)
+    return [document for document in yaml.load_all(text, Loader=yaml.CSafeLoader) if document]
+
+
+def refusal(*settings: str, values: Sequence[Path] = (), program: str = "helm", namespace: str = NAMESPACE) -> str:
+    """Return what Helm says about values that it must refuse."""
+    sets = [argument for setting in settings for argument in ("--set", setting)]
+    files = [argument for path in values for argument in ("--values", path)]
+    done = helm("template", RELEASE, CHART, "--namespace", namespace, *files, *sets, program=program)
+    assert done.returncode != 0, f"{settings} was accepted"
+    return done.stderr
+
+
+def of_kind(manifests: Iterable[Manifest], kind: str) -> dict[str, Manifest]:
+    """Return the objects of a kind by name."""
+    return {manifest["metadata"]["name"]: manifest for manifest in manifests if manifest["kind"] == kind}
+
+
+def pod_templates(manifests: Iterable[Manifest]) -> dict[str, Manifest]:
+    """Return the pod templates by the name of their workload."""
+    return {m["metadata"]["name"]: m["spec"]["template"] for m in manifests if "template" in m.get("spec", {})}
