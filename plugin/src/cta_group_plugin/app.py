@@ -2,8 +2,9 @@
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from functools import partial
 from typing import Final, NoReturn
 
@@ -20,7 +21,7 @@ from cta_group_plugin.ceilings import CeilingKeeper
 from cta_group_plugin.errors import BadSetting, PluginError
 from cta_group_plugin.logs import EventLog
 from cta_group_plugin.metrics import Metrics
-from cta_group_plugin.ports import GpuSource, MpsControl
+from cta_group_plugin.ports import GpuSource, MpsControl, NodeApi, PodResources
 from cta_group_plugin.probes import ProbeChecks, ProbeServer, on_loop
 from cta_group_plugin.publish import Publisher
 from cta_group_plugin.registrar import Registrar
@@ -37,66 +38,77 @@ _RESTART_SECONDS: Final = 5.0
 Part = Callable[[], Awaitable[None]]
 
 
+@dataclass(frozen=True, slots=True)
+class Edges:
+    """The world outside, behind its ports."""
+
+    gpus: GpuSource
+    mps: MpsControl
+    pod_resources: PodResources
+    node_api: NodeApi | None
+    """``None``: nothing is published."""
+
+
 def run(settings: RunSettings) -> int:
     """Serve kubelet until SIGTERM or SIGINT; return the exit code. Raises BadSetting."""
-    return asyncio.run(serve(settings, _gpu_source(settings)))
+    return asyncio.run(_run_until_signal(settings))
 
 
-async def serve(settings: RunSettings, source: GpuSource) -> int:
-    """Run the plugin with the given GPUs; return 0 after a signal and 1 when it cannot go on. Raises BadSetting."""
+async def _run_until_signal(settings: RunSettings) -> int:
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    return await serve(settings, edges_of(settings), stopping)
+
+
+async def serve(settings: RunSettings, edges: Edges, stopping: asyncio.Event) -> int:
+    """Run the plugin until ``stopping``; return 0 then, and 1 when it cannot go on. Raises BadSetting."""
     async with AsyncExitStack() as stack:
-        parts = _assemble(settings, source, stack)
-        return await _run_until(stopping, parts)
+        stack.push_async_callback(edges.pod_resources.close)
+        stack.push_async_callback(edges.mps.close)
+        return await _run_until(stopping, _assemble(settings, edges, stack))
 
 
-def _assemble(settings: RunSettings, source: GpuSource, stack: AsyncExitStack) -> list[Part]:
+def _assemble(settings: RunSettings, edges: Edges, stack: AsyncExitStack) -> list[Part]:
     """Return the parts in the order in which they are stopped; ``stack`` closes what they hold."""
     state, metrics = NodeState(), Metrics(__version__)
-    pod_resources = KubeletPodResources(settings.pod_resources_socket, settings.resource_name)
-    stack.push_async_callback(pod_resources.close)
-    control = _mps_control(settings)
-    stack.push_async_callback(control.close)
-
-    accounts = AccountKeeper(state, pod_resources)
-    # Without a supervisor there is no daemon whose limits an incomplete account could lower.
-    needs_account = settings.mps_socket is not None
-    ceilings = CeilingKeeper(state, control, settings.enforcement, needs_account=needs_account)
+    status = partial(status_of, resource_name=settings.resource_name, enforcement=settings.enforcement)
+    accounts = AccountKeeper(state, edges.pod_resources)
+    ceilings = CeilingKeeper(
+        state,
+        edges.mps,
+        settings.enforcement,
+        # Where the supervisor is simulated there is no daemon whose limits an incomplete account could lower.
+        needs_account=settings.mps_socket is not None,
+        patience_seconds=settings.start_patience_seconds,
+    )
     rules = Rules(settings.enforcement, settings.mps_root, settings.max_clients)
     service = partial(DevicePluginService, state, Allocator(state, ceilings, rules, metrics, accounts.ask_soon))
     registrar = Registrar(state, settings.device_plugin_dir, settings.resource_name, service, metrics)
-    watcher = Watcher(state, source, reserve_mib=settings.reserve_mib)
-    _serve_probes(settings, state, metrics, registrar, stack)
-    return [
-        registrar.run,
-        watcher.run,
-        partial(_restarted, "accounts", accounts.run),
-        partial(_restarted, "ceilings", ceilings.run),
-        *_publishing(settings, state, metrics),
-    ]
-
-
-def _publishing(settings: RunSettings, state: NodeState, metrics: Metrics) -> Iterable[Part]:
-    if not settings.publish:
-        return
-    if not settings.api_server:
-        raise BadSetting("--publish: no API server is known outside a pod; give --api-server, or --no-publish")
-    api = KubeNodeApi(ApiServer(settings.api_server, settings.service_account_dir), settings.node_name)
-    status = partial(status_of, resource_name=settings.resource_name, enforcement=settings.enforcement)
-    yield partial(_restarted, "publisher", Publisher(state, api, status, metrics).run)
-
-
-def _serve_probes(
-    settings: RunSettings, state: NodeState, metrics: Metrics, registrar: Registrar, stack: AsyncExitStack
-) -> None:
-    status = partial(status_of, resource_name=settings.resource_name, enforcement=settings.enforcement)
     metrics.describe_node(lambda: status(state.view), lambda: state.view.mps)
     if settings.metrics_address:
         live = on_loop(registrar.liveness_problem)
         checks = ProbeChecks(metrics.registry, live, lambda: state.view.readiness_problem)
         stack.enter_context(ProbeServer(settings.metrics_address, checks))
+    parts: list[Part] = [
+        registrar.run,
+        Watcher(state, edges.gpus, reserve_mib=settings.reserve_mib).run,
+        partial(_restarted, "accounts", accounts.run),
+        partial(_restarted, "ceilings", ceilings.run),
+    ]
+    if edges.node_api:
+        parts.append(partial(_restarted, "publisher", Publisher(state, edges.node_api, status, metrics).run))
+    return parts
+
+
+def edges_of(settings: RunSettings) -> Edges:
+    """Return the real world, or its simulation where the settings say so. Raises BadSetting."""
+    return Edges(
+        gpus=_gpu_source(settings),
+        mps=SupervisorClient(settings.mps_socket) if settings.mps_socket else SimulatedMpsControl(),
+        pod_resources=KubeletPodResources(settings.pod_resources_socket, settings.resource_name),
+        node_api=_node_api(settings) if settings.publish else None,
+    )
 
 
 def _gpu_source(settings: RunSettings) -> GpuSource:
@@ -107,8 +119,10 @@ def _gpu_source(settings: RunSettings) -> GpuSource:
     return NvmlSource()
 
 
-def _mps_control(settings: RunSettings) -> MpsControl:
-    return SupervisorClient(settings.mps_socket) if settings.mps_socket else SimulatedMpsControl()
+def _node_api(settings: RunSettings) -> NodeApi:
+    if not settings.api_server:
+        raise BadSetting("--publish: no API server is known outside a pod; give --api-server, or --no-publish")
+    return KubeNodeApi(ApiServer(settings.api_server, settings.service_account_dir), settings.node_name)
 
 
 async def _run_until(stopping: asyncio.Event, parts: Sequence[Part]) -> int:

@@ -123,6 +123,9 @@ def _add_slice_options(options: Options, default: RunSettings) -> None:
     options.add("--max-clients", whole_number(1, 60), default.max_clients, "containers on one GPU at most", "N")
     options.add_switch("--enforce-compute", "limit the SMs of a slice", default=default.enforcement.compute)
     options.add_switch("--enforce-memory", "limit the memory of a slice", default=default.enforcement.memory)
+    meaning = "how long a container start waits for its limits before kubelet asks again"
+    patience = default.start_patience_seconds
+    options.add("--start-patience-seconds", whole_number(0, 25), patience, meaning, "SECONDS")
 
 
 def _add_mps_options(options: Options) -> None:
@@ -183,6 +186,7 @@ def run_settings(parsed: argparse.Namespace) -> RunSettings:
         reserve_mib=parsed.reserve_mib,
         max_clients=parsed.max_clients,
         enforcement=EnforcementSettings(compute=parsed.enforce_compute, memory=parsed.enforce_memory),
+        start_patience_seconds=parsed.start_patience_seconds,
         metrics_address=parsed.metrics_address,
         publish=parsed.publish,
         api_server=parsed.api_server,

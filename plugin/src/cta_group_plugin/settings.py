@@ -60,6 +60,8 @@ class RunSettings:
     max_clients: int = 48
     """Containers on one GPU at most. The MPS server takes 48 clients up to CUDA 13.0 and 60 later."""
     enforcement: EnforcementSettings = EnforcementSettings()
+    start_patience_seconds: int = 20
+    """How long a container start waits for its limits before kubelet is told to ask again; kubelet waits 30."""
     metrics_address: str = "0.0.0.0:9400"
     """``host:port`` of /metrics, /healthz and /readyz; empty: not served."""
     publish: bool = True
