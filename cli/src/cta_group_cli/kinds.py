@@ -21,9 +21,11 @@ class Kind:
     def is_called(self, word: str) -> bool:
         """Tell whether a person means this kind by ``word``; ``deployment.apps`` names its group too."""
         singular = self.name.lower()
-        group = (self.path or "").split("/")[1:2]
         names = {singular, self.plural, *self.short}
-        return word in names | {f"{name}.{group[0]}" for name in (singular, self.plural) if group}
+        if self.path and self.path.startswith("apis/"):
+            group = self.path.split("/")[1]
+            names |= {f"{singular}.{group}", f"{self.plural}.{group}"}
+        return word in names
 
 
 POD = Kind("Pod", "api/v1", "pods", ("po",))
