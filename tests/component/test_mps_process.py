@@ -1,0 +1,208 @@
+"""The command ``cta-group-plugin mps`` as a process: its socket, its end, and what it leaves behind."""
+
+import os
+import re
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import grpc
+import grpc.aio
+import pytest
+
+from cta_group_core.ids import GpuUuid
+from cta_group_plugin.adapters.supervisor_client import SupervisorClient
+from cta_group_plugin.ports import MpsDemand, MpsState
+from cta_group_plugin.supervisor_api import supervisor_pb2, supervisor_pb2_grpc
+from simulated_mps import SimulatedNode, eventually, simulated_node
+
+GPU = GpuUuid("GPU-1")
+QUARTER = MpsDemand(gpu=GPU, sm_percent=25, memory_mib=17766)
+PROGRAM = Path(sys.executable).with_name("cta-group-plugin")
+
+StartSupervisor = Callable[..., subprocess.Popen[bytes]]
+
+
+@pytest.fixture
+def node() -> Iterator[SimulatedNode]:
+    """Give the test a node; every daemon in it ends with the test."""
+    with simulated_node() as made:
+        yield made
+
+
+@pytest.fixture
+def start_supervisor(node: SimulatedNode) -> Iterator[StartSupervisor]:
+    """Start the command; each process that is left is killed with the test."""
+    with ExitStack() as started:
+
+        def start(*options: str) -> subprocess.Popen[bytes]:
+            process = subprocess.Popen([*command(node), *options], stderr=subprocess.DEVNULL, umask=0o077)
+            started.enter_context(process)
+            started.callback(process.kill)
+            return process
+
+        yield start
+
+
+def command(node: SimulatedNode) -> list[str]:
+    """Return the command line of the node's supervisor."""
+    return [str(PROGRAM), "mps", "--mps-root", str(node.root), "--simulated", "--metrics-address", "127.0.0.1:0"]
+
+
+async def sync(node: SimulatedNode, *demands: MpsDemand) -> dict[GpuUuid, MpsState]:
+    """Ask over the socket as the device plugin does, once it is there."""
+    await eventually(node.settings.mps_socket.exists, "the supervisor's socket is there")
+    client = SupervisorClient(node.settings.mps_socket)
+    try:
+        return dict(await client.sync(demands))
+    finally:
+        await client.close()
+
+
+async def test_the_plugin_gets_its_daemon_over_the_socket(
+    node: SimulatedNode, start_supervisor: StartSupervisor
+) -> None:
+    """A Sync over the socket answers with the daemon ready; only our own user may use the socket."""
+    start_supervisor()
+    assert await sync(node, QUARTER) == {GPU: MpsState(ready=True, reason="", sm_percent=25, memory_mib=17766)}
+    assert stat.S_IMODE(node.settings.mps_socket.stat().st_mode) == 0o600
+
+
+async def test_clients_of_any_user_reach_the_pipe_folder(
+    node: SimulatedNode, start_supervisor: StartSupervisor
+) -> None:
+    """Whatever the supervisor's umask, other users can pass to the pipe's socket, and cannot write beside it."""
+    start_supervisor()
+    await sync(node, QUARTER)
+    pipe = node.pipe(GPU)
+    assert [stat.S_IMODE(folder.stat().st_mode) for folder in (pipe.parent, pipe)] == [0o755, 0o755]
+    assert stat.S_IMODE((pipe / "simulated.sock").stat().st_mode) & 0o002
+
+
+async def test_a_supervisor_killed_hard_leaves_its_daemon_to_the_next(
+    node: SimulatedNode, start_supervisor: StartSupervisor
+) -> None:
+    """After kill -9 daemon and client live on, and the next supervisor takes the daemon over as it is."""
+    first = start_supervisor()
+    await sync(node, QUARTER)
+    pid = node.pid(GPU)
+    assert pid is not None
+    assert os.getsid(pid) == pid, "the daemon leads a session of its own"
+    with node.client(GPU) as client:
+        first.kill()
+        first.wait()
+        node.settings.mps_socket.unlink()  # what the killed one left; the wait of sync is for the next one's
+        assert node.pid(GPU) == pid
+        start_supervisor()
+        assert (await sync(node, QUARTER))[GPU].ready
+        assert node.pid(GPU) == pid
+        assert not client.is_dead()
+
+
+async def test_sigterm_without_clients_ends_the_daemon(node: SimulatedNode, start_supervisor: StartSupervisor) -> None:
+    """An idle node is left clean: no daemon, no socket, exit code 0."""
+    process = start_supervisor()
+    await sync(node, QUARTER)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(20) == 0
+    assert node.pid(GPU) is None
+    assert not node.settings.mps_socket.exists()
+
+
+async def test_sigterm_with_clients_leaves_the_daemon(node: SimulatedNode, start_supervisor: StartSupervisor) -> None:
+    """A client keeps its daemon when the supervisor ends."""
+    process = start_supervisor()
+    await sync(node, QUARTER)
+    with node.client(GPU) as client:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+        assert node.pid(GPU) is not None
+        assert not client.is_dead()
+
+
+async def test_sigterm_leaves_a_daemon_that_does_not_say(
+    node: SimulatedNode, start_supervisor: StartSupervisor
+) -> None:
+    """A daemon that does not answer may have clients, so it is left as it is, and the supervisor ends all the same."""
+    process = start_supervisor()
+    await sync(node, QUARTER)
+    node.fail(GPU, "no-answer")
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(20) == 0
+    assert node.pid(GPU) is not None
+
+
+async def test_a_second_supervisor_is_refused(node: SimulatedNode, start_supervisor: StartSupervisor) -> None:
+    """Two supervisors of one folder would start two daemons for a GPU: the second ends with a sentence."""
+    start_supervisor()
+    await sync(node, QUARTER)
+    second = refused(node)
+    assert second.returncode == 2
+    assert "another supervisor" in second.stderr
+    assert (await sync(node, QUARTER))[GPU].ready
+
+
+async def test_nonsense_is_refused_with_the_reason(node: SimulatedNode, start_supervisor: StartSupervisor) -> None:
+    """A demand that can never be meant is an invalid argument, named; nothing is started for it."""
+    start_supervisor()
+    await eventually(node.settings.mps_socket.exists, "the supervisor's socket is there")
+    wrong = {
+        "../../etc": 25,
+        "GPU-1": 0,
+        "GPU-2": 101,
+    }
+    async with grpc.aio.insecure_channel(
+        f"unix:{node.settings.mps_socket}", options=[("grpc.default_authority", "localhost")]
+    ) as channel:
+        stub = supervisor_pb2_grpc.MpsSupervisorStub(channel)
+        for uuid, percent in wrong.items():
+            demand = supervisor_pb2.Demand(gpu_uuid=uuid, sm_percent=percent)
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await stub.Sync(supervisor_pb2.SyncRequest(demands=[demand]), timeout=10)
+            assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+            assert uuid in (caught.value.details() or "")
+    assert sorted(path.name for path in node.root.iterdir()) == ["supervisor.lock", "supervisor.sock"]
+
+
+def test_a_socket_path_that_is_too_long_is_a_wrong_setting(node: SimulatedNode) -> None:
+    """The kernel's limit is told as a setting that is wrong, exit code 2."""
+    long_path = node.root / ("x" * 100) / "supervisor.sock"
+    ended = refused(node, "--mps-socket", str(long_path))
+    assert ended.returncode == 2
+    assert "107 bytes" in ended.stderr
+
+
+async def test_probes_and_metrics_are_served(node: SimulatedNode, start_supervisor: StartSupervisor) -> None:
+    """The supervisor is live and ready over HTTP, and its metrics name the GPU."""
+    address = free_address()
+    start_supervisor("--metrics-address", address)
+    await sync(node, QUARTER)
+    bodies = {path: fetch(f"http://{address}{path}") for path in ("/healthz", "/readyz", "/metrics")}
+    assert (bodies["/healthz"], bodies["/readyz"]) == ("ok\n", "ok\n")
+    assert re.search(r'cta_group_mps_daemon_sm_percent\{gpu_uuid="GPU-1"\} 25\.0', bodies["/metrics"])
+
+
+def refused(node: SimulatedNode, *options: str) -> subprocess.CompletedProcess[str]:
+    """Run a supervisor that ends by itself."""
+    return subprocess.run([*command(node), *options], capture_output=True, text=True, timeout=30, check=False)
+
+
+def free_address() -> str:
+    """Return an address of this machine that nothing listens at."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        host, port = probe.getsockname()
+    return f"{host}:{port}"
+
+
+def fetch(url: str) -> str:
+    """Return what the process answers."""
+    with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310 - the process under test
+        body: bytes = answer.read()
+    return body.decode()
