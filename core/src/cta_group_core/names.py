@@ -42,6 +42,8 @@ ANNOTATION_MULTI_CONTAINER: Final = f"{API_GROUP}/multi-container"
 # --- annotations written by the operator
 ANNOTATION_ALIGNMENT: Final = f"{API_GROUP}/alignment"
 """On a pod: the changes made to its arguments at admission (JSON: flag, from, to, why)."""
+ANNOTATION_ALIGNMENT_ADVICE: Final = f"{API_GROUP}/alignment-advice"
+"""On a pod: in words, what its arguments should be and why they were not changed. For people and ``explain``."""
 ANNOTATION_PLACEMENT: Final = f"{API_GROUP}/placement-nodes"
 """On a pod: the nodes it was released to, best first (comma separated). For people; never read back as truth."""
 ANNOTATION_POKED: Final = f"{API_GROUP}/poked"

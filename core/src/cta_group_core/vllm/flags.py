@@ -34,6 +34,8 @@ class Flag(StrEnum):
     TENSOR_PARALLEL_SIZE = "--tensor-parallel-size"
     PIPELINE_PARALLEL_SIZE = "--pipeline-parallel-size"
     DATA_PARALLEL_SIZE = "--data-parallel-size"
+    DATA_PARALLEL_SIZE_LOCAL = "--data-parallel-size-local"
+    DATA_PARALLEL_RANK = "--data-parallel-rank"
 
 
 ALIASES = {
@@ -41,6 +43,8 @@ ALIASES = {
     "-tp": Flag.TENSOR_PARALLEL_SIZE,
     "-pp": Flag.PIPELINE_PARALLEL_SIZE,
     "-dp": Flag.DATA_PARALLEL_SIZE,
+    "-dpl": Flag.DATA_PARALLEL_SIZE_LOCAL,
+    "-dpn": Flag.DATA_PARALLEL_RANK,
 }
 """Other spellings of the flags above."""
 
