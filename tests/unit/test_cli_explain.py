@@ -81,10 +81,10 @@ def test_facts_stand_below_the_sentence(capsys: pytest.CaptureFixture[str]) -> N
     )
     text = explained(capsys, reader, "deployment/web")[1]
     lines = [" ".join(line.split()) for line in text.splitlines()]
-    assert "groups per pod 32" in lines
-    assert "pods 5 of 6 running" in lines
-    assert "quota ours 160 of 160 groups used, 32 pending; namespace team-a: 64 of 96" in lines
-    assert "told by the operator" in lines
+    assert "groups per pod: 32" in lines
+    assert "pods: 5 of 6 running" in lines
+    assert "quota ours: 160 of 160 groups used, 32 pending; namespace team-a: 64 of 96" in lines
+    assert "told by: the operator" in lines
     assert "Admissible False QuotaExceeded 2026-11-29T20:00:00Z" in lines
     assert "Placed Unknown NoPods -" in lines
     assert "theirs" not in text

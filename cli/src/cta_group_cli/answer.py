@@ -57,9 +57,11 @@ class Answer:
         return "\n\n".join(parts)
 
     def _numbers(self) -> str:
-        rows = [("groups per pod", f"{self.groups_per_pod}"), ("pods", f"{self.running} of {self.wanted} running")]
-        rows += [(f"quota {quota.name}", _quota_words(quota, self.reference.namespace)) for quota in self.quotas]
-        return table(("FACT", ""), [*rows, ("told by", self.source)])
+        facts = {"groups per pod": f"{self.groups_per_pod}", "pods": f"{self.running} of {self.wanted} running"}
+        facts |= {f"quota {quota.name}": _quota_words(quota, self.reference.namespace) for quota in self.quotas}
+        facts |= {"told by": self.source}
+        width = max(map(len, facts)) + 1
+        return "\n".join(f"{name + ':':<{width}} {fact}" for name, fact in facts.items())
 
 
 def _condition(condition: Condition) -> tuple[str, str, str, str]:
