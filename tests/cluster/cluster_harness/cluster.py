@@ -13,6 +13,7 @@
         cluster.start_kubelet()               # returns when the kubelet is healthy; the Node's conditions follow
         cluster.restart_kubelet()
         cluster.stop_component("kube-controller-manager")   # and start_component, restart_component, log
+        cluster.add_component(component, probe)   # one more program in there; it reaches the API at inner_address
         cluster.wait_node_ready()
         cluster.node.kubelet_folder           # Path on this machine; device-plugins/kubelet.sock lies below it
         cluster.node.root                     # Path of the node's whole file system, seen from this machine
@@ -84,6 +85,7 @@ class Cluster(Running):
         self.admin_kubeconfig = machine.folder / "admin.kubeconfig"
         admin = KeyPair.named(credentials, ADMIN)
         write_kubeconfig(self.admin_kubeconfig, self.server, self.certificate_authority, admin)
+        self.inner_address = (plan.address, _PORTS.api_server)
         self.api = ApiClient(LOOPBACK, port, self.certificate_authority, admin)
         probes = control_plane_probes(_PORTS, self.api, lambda it: namespaces.forward(LOOPBACK, it))
         super().__init__(machine, {**probes, **self.node.probes()})

@@ -5,6 +5,7 @@ HarnessError
 ├── StartError     a component ended, or did not become ready in time; ends with the tail of its log
 ├── DeadlineError  a condition did not come true in time
 ├── CommandError   a command inside the node failed; ends with what it printed
+├── QueryError     Prometheus refused a query; ends with its sentence
 └── ApiError       the API server refused a request; has its status code and its sentence
 """
 
@@ -29,6 +30,13 @@ class DeadlineError(HarnessError):
 
 class CommandError(HarnessError):
     """A command failed; the message has the command, its exit status and its output."""
+
+
+class QueryError(HarnessError):
+    """Prometheus refused a query; the message has the query and what Prometheus said."""
+
+    def __init__(self, query: str, sentence: str) -> None:
+        super().__init__(f"{query}: {sentence}")
 
 
 class ApiError(HarnessError):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from types import TracebackType
 from typing import Self
 
-from cluster_harness.components import log_file
+from cluster_harness.components import Component, log_file
 from cluster_harness.machine import Machine
 
 READY_TIMEOUT_SECONDS = 60.0
@@ -17,7 +17,7 @@ class Running:
 
     def __init__(self, machine: Machine, probes: Mapping[str, Probe]) -> None:
         self._machine = machine
-        self._probes = probes
+        self._probes = dict(probes)
 
     def __enter__(self) -> Self:
         return self
@@ -44,6 +44,15 @@ class Running:
         """Stop the component, start it again and return when it works."""
         self.stop_component(name, how)
         self.start_component(name)
+
+    def add_component(self, component: Component, probe: Probe) -> None:
+        """Run one more program where the others run, and return when the probe says that it works.
+
+        It is stopped and started by its name like the others, and ends with them.
+        """
+        self._machine.control.declare(component)
+        self._probes[component.name] = probe
+        self.start_component(component.name)
 
     def log(self, name: str) -> str:
         """Return the whole log of the component, over its restarts."""
