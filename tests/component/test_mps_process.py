@@ -3,11 +3,9 @@
 import os
 import re
 import signal
-import socket
 import stat
 import subprocess
 import sys
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -20,6 +18,7 @@ from cta_group_core.ids import GpuUuid
 from cta_group_plugin.adapters.supervisor_client import SupervisorClient
 from cta_group_plugin.ports import MpsDemand, MpsState
 from cta_group_plugin.supervisor_api import supervisor_pb2, supervisor_pb2_grpc
+from http_probe import fetch, free_address
 from simulated_mps import SimulatedNode, eventually, simulated_node
 
 GPU = GpuUuid("GPU-1")
@@ -191,18 +190,3 @@ async def test_probes_and_metrics_are_served(node: SimulatedNode, start_supervis
 def refused(node: SimulatedNode, *options: str) -> subprocess.CompletedProcess[str]:
     """Run a supervisor that ends by itself."""
     return subprocess.run([*command(node), *options], capture_output=True, text=True, timeout=30, check=False)
-
-
-def free_address() -> str:
-    """Return an address of this machine that nothing listens at."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        host, port = probe.getsockname()
-    return f"{host}:{port}"
-
-
-def fetch(url: str) -> str:
-    """Return what the process answers."""
-    with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310 - the process under test
-        body: bytes = answer.read()
-    return body.decode()
