@@ -1,4 +1,8 @@
-"""Find links of the documents that lead nowhere: files that are missing and headings that nobody wrote."""
+"""Find what is wrong with the documents without reading them.
+
+Links that lead nowhere (files that are missing, headings that nobody wrote), and paths that exist on the machine of
+whoever wrote them only.
+"""
 
 import re
 import subprocess
@@ -8,8 +12,12 @@ from pathlib import Path
 from urllib.parse import unquote
 
 ROOT = Path(__file__).resolve().parent.parent
+MACHINE_FOLDERS = ("/home/", "/root/", "/Users/")
+"""Below these a path is one person's."""
+
 _CODE = re.compile(r"^ *(```|~~~).*?^ *\1|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"!?\[[^\]]*\]\(<?([^)\s>]+)>?[^)]*\)")
+_MACHINE_PATH = re.compile(rf"(?<![\w.~-])(?:{'|'.join(map(re.escape, MACHINE_FOLDERS))})\S*")
 _HEADING = re.compile(r"^#{1,6} +(.+?) *#*$", re.MULTILINE)
 
 
@@ -45,9 +53,17 @@ def broken_links(document: Path) -> Iterator[str]:
             yield f"{document.relative_to(ROOT)}: {link}: no such heading"
 
 
+def machine_paths(document: Path) -> Iterator[str]:
+    """Name each path in a document that exists on one machine only, with its line."""
+    for number, line in enumerate(document.read_text().splitlines(), start=1):
+        for path in _MACHINE_PATH.findall(line):
+            yield f"{document.relative_to(ROOT)}:{number}: {path}: exists on one machine only; write ~ or a variable"
+
+
 def main() -> None:
-    """Print what is broken; exit 1 if anything is."""
-    found = [problem for document in documents() for problem in broken_links(document)]
+    """Print what is wrong; exit 1 if anything is."""
+    checks = (broken_links, machine_paths)
+    found = [problem for document in documents() for check in checks for problem in check(document)]
     for problem in found:
         print(problem)
     sys.exit(bool(found))
