@@ -87,8 +87,10 @@ def test_service_ports_and_probes_lead_to_ports_of_the_container(manifests: list
         (container,) = pod["spec"]["containers"]
         ports = {port["name"] for port in container["ports"]}
         assert {container[probe]["httpGet"]["port"] for probe in ("livenessProbe", "readinessProbe")} <= ports
+    operator = [p for name, p in pod_templates(manifests).items() if name.endswith("-operator")][0]
     for service in of_kind(manifests, "Service").values():
-        assert {port["targetPort"] for port in service["spec"]["ports"]} == {"webhook", "metrics"}
+        targets = {port["targetPort"] for port in service["spec"]["ports"]}
+        assert targets == {port["name"] for port in operator["spec"]["containers"][0]["ports"]}
 
 
 def test_roles_and_accounts_that_are_named_exist(manifests: list[dict[str, Any]]) -> None:
