@@ -1,0 +1,86 @@
+"""What is asked of the MPS supervisor, and when a container must wait."""
+
+import pytest
+
+from background import in_background, until_view
+from cta_group_plugin.ceilings import CeilingKeeper, demands_of
+from cta_group_plugin.errors import MpsUnavailable
+from cta_group_plugin.ports import MpsDemand
+from cta_group_plugin.settings import EnforcementSettings
+from cta_group_plugin.state import NodeState
+from cta_group_plugin.testing import FakeMpsControl
+from plugin_values import account, groups, node_of, offer, uuid_of
+
+
+def node_with(count: int = 2) -> NodeState:
+    """Return the state of a node with H100s and nothing held."""
+    state = NodeState()
+    state.learn_devices(node_of(count), offer(count), {})
+    return state
+
+
+def keeper(state: NodeState, control: FakeMpsControl, *, needs_account: bool = False) -> CeilingKeeper:
+    """Return a keeper that does not wait."""
+    return CeilingKeeper(state, control, EnforcementSettings(), needs_account=needs_account, patience_seconds=0.0)
+
+
+@pytest.mark.parametrize(
+    ("enforcement", "percent", "memory_mib"),
+    [
+        (EnforcementSettings(), 25, 19996),
+        (EnforcementSettings(compute=False), 100, 19996),
+        (EnforcementSettings(memory=False), 25, 0),
+    ],
+)
+async def test_demand_is_the_largest_share(enforcement: EnforcementSettings, percent: int, memory_mib: int) -> None:
+    """Of 8 and 32 groups on a GPU, 32 are demanded; a limit that is off is demanded as no limit."""
+    state = node_with()
+    state.learn_account(account({"a": groups(0, range(8)), "b": groups(0, range(32, 64))}), asked_at=0.0)
+    assert demands_of(state.view, enforcement) == (MpsDemand(uuid_of(0), percent, memory_mib),)
+
+
+async def test_nothing_is_demanded_without_enforcement() -> None:
+    """With both limits off no daemon is wanted."""
+    state = node_with()
+    state.note_grant(groups(0, range(8)))
+    assert demands_of(state.view, EnforcementSettings(compute=False, memory=False)) == ()
+
+
+async def test_container_starts_once_its_limits_are_in_force() -> None:
+    """The demand that the supervisor gets includes the share that is about to start."""
+    state, control = node_with(), FakeMpsControl()
+    state.note_start(groups(0, range(32)))
+    gpu = state.view.offer.served[0]
+    await keeper(state, control).prepare(gpu, gpu.slice_of(32))
+    assert control.demanded == [(MpsDemand(uuid_of(0), 25, 19996),)]
+
+
+async def test_container_waits_with_the_reason_of_the_daemon() -> None:
+    """What the supervisor says of this GPU reaches the pod, with the GPU's index."""
+    state, control = node_with(), FakeMpsControl()
+    control.not_ready[uuid_of(0)] = "the daemon is starting"
+    state.note_start(groups(0, range(8)))
+    gpu = state.view.offer.served[0]
+    with pytest.raises(MpsUnavailable, match=r"GPU 0 .*: the daemon is starting"):
+        await keeper(state, control).prepare(gpu, gpu.slice_of(8))
+
+
+async def test_container_waits_until_kubelet_told_who_holds_what() -> None:
+    """The supervisor is not asked with an account that may leave a tenant out."""
+    state, control = node_with(), FakeMpsControl()
+    state.note_start(groups(0, range(8)))
+    gpu = state.view.offer.served[0]
+    with pytest.raises(MpsUnavailable, match="kubelet has not told yet"):
+        await keeper(state, control, needs_account=True).prepare(gpu, gpu.slice_of(8))
+    assert control.demanded == []
+
+
+async def test_daemon_that_is_no_longer_wanted_is_said_so() -> None:
+    """When the last share of a GPU goes, the supervisor hears of it without another container starting."""
+    state, control = node_with(), FakeMpsControl()
+    state.learn_account(account({"a": groups(0, range(8))}), asked_at=0.0)
+    async with in_background(keeper(state, control).run):
+        await until_view(state, lambda view: view.mps)
+        state.learn_account(account({}), asked_at=1.0)
+        await until_view(state, lambda view: not view.mps)
+    assert control.demanded[-1] == ()

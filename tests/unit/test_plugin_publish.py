@@ -1,0 +1,116 @@
+"""When CTANode is written, and when not."""
+
+import asyncio
+from functools import partial
+
+import pytest
+
+from background import in_background
+from cta_group_core.nodes import NodeStatus
+from cta_group_plugin.errors import ApiUnavailable
+from cta_group_plugin.metrics import Metrics
+from cta_group_plugin.publish import Publisher
+from cta_group_plugin.settings import EnforcementSettings
+from cta_group_plugin.state import NodeState
+from cta_group_plugin.status import status_of
+from plugin_values import groups, node_of, offer
+
+STATUS = partial(status_of, resource_name="nvidia.com/cta-group", enforcement=EnforcementSettings())
+
+
+class WatchedApi:
+    """A NodeApi that is away while told so, and that a test can wait for."""
+
+    def __init__(self) -> None:
+        self.applied: list[NodeStatus] = []
+        self.attempts = 0
+        self.is_away = False
+        self._attempted = asyncio.Condition()
+
+    async def apply(self, status: NodeStatus) -> None:
+        """Remember the status, or fail."""
+        self.attempts += 1
+        if not self.is_away:
+            self.applied.append(status)
+        async with self._attempted:
+            self._attempted.notify_all()
+        if self.is_away:
+            raise ApiUnavailable("the API is away")
+
+    async def close(self) -> None:
+        """Nothing to release."""
+
+    async def until_attempts(self, count: int) -> None:
+        """Wait until so many writes were tried."""
+        async with asyncio.timeout(5), self._attempted:
+            await self._attempted.wait_for(lambda: self.attempts >= count)
+
+
+@pytest.fixture
+def state() -> NodeState:
+    """Return a node whose driver has not answered."""
+    return NodeState()
+
+
+@pytest.fixture
+def api() -> WatchedApi:
+    """Return an API that answers."""
+    return WatchedApi()
+
+
+def publisher(state: NodeState, api: WatchedApi, *, least_seconds: float = 0.02, confirm: float = 600) -> Publisher:
+    """Return a publisher that writes often."""
+    return Publisher(state, api, STATUS, Metrics("test"), least_seconds=least_seconds, confirm_seconds=confirm)
+
+
+async def test_nothing_is_written_before_the_driver_answered(state: NodeState, api: WatchedApi) -> None:
+    """An unknown node is not published as an empty one."""
+    async with in_background(publisher(state, api).run):
+        state.learn_registration("", "kubelet.sock is not there")
+        await asyncio.sleep(0.05)
+        assert api.attempts == 0
+        state.learn_devices(node_of(1), offer(1), {})
+        await api.until_attempts(1)
+
+
+async def test_changes_are_gathered(state: NodeState, api: WatchedApi) -> None:
+    """Sixteen grants within the least time between writes are one write, with the last of them."""
+    state.learn_devices(node_of(1), offer(1), {})
+    async with in_background(publisher(state, api).run):
+        await api.until_attempts(1)
+        for start in range(0, 128, 8):
+            state.note_grant(groups(0, range(start, start + 8)))
+            await asyncio.sleep(0)
+        await api.until_attempts(2)
+    assert [status.free for status in api.applied] == [128, 0]
+
+
+async def test_nothing_is_written_when_nothing_changed(state: NodeState, api: WatchedApi) -> None:
+    """A change that CTANode does not show causes no write."""
+    state.learn_devices(node_of(1), offer(1), {})
+    state.learn_registration("cta-group-1.sock")
+    async with in_background(publisher(state, api).run):
+        await api.until_attempts(1)
+        state.learn_registration("cta-group-2.sock")
+        await asyncio.sleep(0.09)
+    assert api.attempts == 1
+
+
+async def test_api_that_is_away_only_delays(state: NodeState, api: WatchedApi) -> None:
+    """The newest account is written once the API is back."""
+    state.learn_devices(node_of(1), offer(1), {})
+    api.is_away = True
+    async with in_background(publisher(state, api, least_seconds=0.001).run):
+        await api.until_attempts(3)
+        state.note_grant(groups(0, range(32)))
+        api.is_away = False
+        await api.until_attempts(api.attempts + 1)
+    assert [status.free for status in api.applied] == [96]
+
+
+async def test_unchanged_account_is_confirmed_from_time_to_time(state: NodeState, api: WatchedApi) -> None:
+    """An object that somebody deleted comes back without a change on the node."""
+    state.learn_devices(node_of(1), offer(1), {})
+    async with in_background(publisher(state, api, confirm=0.02).run):
+        await api.until_attempts(3)
+    assert len(set(map(NodeStatus.model_dump_json, api.applied))) == 1

@@ -1,0 +1,147 @@
+"""The node's account as CTANode shows it."""
+
+from dataclasses import replace
+
+import pytest
+
+from cta_group_core.nodes import ConditionStatus, GpuHealth, NodeStatus
+from cta_group_plugin.health import Fault
+from cta_group_plugin.inventory import offer_of
+from cta_group_plugin.ports import BrokenGpu, Inventory, MpsState
+from cta_group_plugin.settings import EnforcementSettings
+from cta_group_plugin.state import NodeState
+from cta_group_plugin.status import rfc3339, status_of, with_times
+from plugin_values import RESERVE_MIB, account, gpu, groups, inventory, node_of, uuid_of
+
+
+def state_of(node: Inventory) -> NodeState:
+    """Return the state of a node with this inventory, with kubelet registered and nothing held."""
+    state = NodeState()
+    state.learn_devices(node, offer_of(node, reserve_mib=RESERVE_MIB), {})
+    state.learn_registration("cta-group-1.sock")
+    return state
+
+
+ENFORCING = EnforcementSettings()
+
+
+def status(state: NodeState, enforcement: EnforcementSettings = ENFORCING) -> NodeStatus:
+    """Return the status of a node."""
+    return status_of(state.view, resource_name="nvidia.com/cta-group", enforcement=enforcement)
+
+
+def condition(made: NodeStatus, kind: str) -> tuple[str, str, str]:
+    """Return status, reason and message of one condition."""
+    found = next(condition for condition in made.conditions if condition.type == kind)
+    return str(found.status), found.reason, found.message
+
+
+async def test_empty_node() -> None:
+    """Two H100s with nothing on them are 256 free groups."""
+    made = status(state_of(node_of(2)))
+    assert (made.capacity, made.allocatable, made.free, made.largest_fit) == (256, 256, 256, 128)
+    assert [str(each.status) for each in made.conditions] == ["True"] * 4
+
+
+async def test_listed_container_is_an_allocation() -> None:
+    """Namespace, pod, container, groups and memory of whoever kubelet lists."""
+    state = state_of(node_of(1))
+    state.learn_account(account({"a": groups(0, range(32))}), asked_at=0.0)
+    (first,) = status(state).gpus
+    (held,) = first.allocations
+    assert (held.namespace, held.pod, held.container, held.groups, held.memory_mib) == (
+        "team-a",
+        "a",
+        "main",
+        32,
+        19996,
+    )
+    assert (first.free, first.largest_fit) == (96, 96)
+
+
+async def test_grant_takes_room_without_a_name() -> None:
+    """Groups that were just handed out are not free, though nobody knows yet whose they are."""
+    state = state_of(node_of(1))
+    state.note_grant(groups(0, range(32)))
+    (first,) = status(state).gpus
+    assert (first.free, first.allocations) == (96, ())
+
+
+async def test_groups_that_a_gpu_no_longer_has_do_not_count() -> None:
+    """Ids beyond the capacity, remembered by kubelet from another driver, take no room."""
+    state = state_of(node_of(1))
+    state.learn_account(account({"a": groups(0, range(120, 136))}), asked_at=0.0)
+    assert status(state).gpus[0].free == 120
+
+
+async def test_unhealthy_gpu_offers_nothing_and_says_since_when() -> None:
+    """Its groups count as capacity, not as allocatable."""
+    state = state_of(node_of(2))
+    state.learn_devices(node_of(2), state.view.offer, {uuid_of(1): Fault("XID 48", 1e9, answers_clear_it=False)})
+    made = status(state)
+    assert (made.capacity, made.allocatable, made.free) == (256, 128, 128)
+    assert made.gpus[1].health is GpuHealth.UNHEALTHY
+    assert made.gpus[1].health_reason == "XID 48"
+    assert made.gpus[1].health_since == "2001-09-09T01:46:40Z"
+    assert condition(made, "GPUsHealthy") == ("False", "GpuUnhealthy", f"{uuid_of(1)}: XID 48")
+
+
+async def test_withheld_gpu_says_why() -> None:
+    """A GPU in MIG mode is listed without capacity, and the node says that it is not fully usable."""
+    made = status(state_of(inventory(gpu(0), replace(gpu(1), mig_enabled=True))))
+    assert made.capacity == 128
+    assert made.gpus[1].withheld
+    assert "MIG" in made.gpus[1].withheld
+    assert condition(made, "Compatible")[:2] == ("False", "GpuWithheld")
+
+
+async def test_gpu_that_never_answered_is_listed() -> None:
+    """A GPU whose UUID nobody knows is shown by its index, with the driver's words."""
+    made = status(state_of(replace(node_of(1), broken=(BrokenGpu(1, None, "GPU requires reset"),))))
+    assert [each.index for each in made.gpus] == [0, 1]
+    assert made.gpus[1].withheld
+    assert "GPU requires reset" in made.gpus[1].withheld
+
+
+async def test_node_without_gpu() -> None:
+    """It is compatible, has nothing to register, and says both."""
+    made = status(state_of(inventory()))
+    assert condition(made, "Compatible")[:2] == ("True", "NoGpu")
+    assert made.capacity == 0
+
+
+async def test_node_without_driver() -> None:
+    """The sentence of the driver's absence is the condition's."""
+    state = NodeState()
+    state.learn_driver_problem("libnvidia-ml.so.1 is not here")
+    assert condition(status(state), "Compatible") == ("False", "NoDriver", "libnvidia-ml.so.1 is not here")
+    assert condition(status(state), "Registered")[:2] == ("False", "NothingToOffer")
+
+
+async def test_daemon_that_is_not_ready() -> None:
+    """The condition names the GPU and the daemon's reason; without enforcement nothing is claimed."""
+    state = state_of(node_of(1))
+    state.learn_mps({uuid_of(0): MpsState(ready=False, reason="no answer within 2 s")})
+    assert condition(status(state), "MPSReady") == ("False", "NotReady", f"{uuid_of(0)}: no answer within 2 s")
+    off = EnforcementSettings(compute=False, memory=False)
+    assert condition(status(state, off), "MPSReady")[0] == "Unknown"
+
+
+@pytest.mark.parametrize("simulated", [True, False])
+async def test_simulated_gpus_say_so(simulated: bool) -> None:  # noqa: FBT001 - a table
+    """The status carries what the source said of itself."""
+    assert status(state_of(replace(node_of(1), simulated=simulated))).simulated is simulated
+
+
+async def test_condition_keeps_its_time_until_its_status_changes() -> None:
+    """A new message does not move the time; a new status does."""
+    state = state_of(node_of(1))
+    first = with_times(status(state), None, now=1e9)
+    state.learn_account(account({"a": groups(0, range(8))}), asked_at=0.0)
+    second = with_times(status(state), first, now=2e9)
+    assert {each.last_transition_time for each in second.conditions} == {rfc3339(1e9)}
+    state.learn_registration("", "kubelet.sock was removed")
+    third = with_times(status(state), second, now=3e9)
+    moved = {each.type for each in third.conditions if each.last_transition_time == rfc3339(3e9)}
+    assert moved == {"Registered"}
+    assert next(each for each in third.conditions if each.type == "Registered").status is ConditionStatus.FALSE
