@@ -32,6 +32,10 @@ REPLICA_SETS: Final = Resource("apps/v1", "ReplicaSet", "replicasets")
 STATEFUL_SETS: Final = Resource("apps/v1", "StatefulSet", "statefulsets")
 DAEMON_SETS: Final = Resource("apps/v1", "DaemonSet", "daemonsets")
 JOBS: Final = Resource("batch/v1", "Job", "jobs")
+SECRETS: Final = Resource("v1", "Secret", "secrets")
+MUTATING_WEBHOOKS: Final = Resource(
+    "admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations"
+)
 LEASES: Final = Resource("coordination.k8s.io/v1", "Lease", "leases")
 CTA_QUOTAS: Final = Resource(API_GROUP_VERSION, "CTAQuota", "ctaquotas")
 CTA_NODES: Final = Resource(API_GROUP_VERSION, "CTANode", "ctanodes")

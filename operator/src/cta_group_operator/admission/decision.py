@@ -1,0 +1,99 @@
+"""What happens to a pod: the whole decision, pure. Called again for the same pod it finds nothing more to do."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from cta_group_core.names import (
+    ANNOTATION_ALIGNMENT,
+    ANNOTATION_ALIGNMENT_ADVICE,
+    GATE_PLACEMENT,
+    LABEL_REQUESTS,
+)
+from cta_group_operator.admission.alignment import Advice, Server, advise, find_server, holds, mode_of, objection
+from cta_group_operator.admission.gpu_kinds import GpuKind, SliceFacts
+from cta_group_operator.admission.patch import PodPatch
+from cta_group_operator.admission.pod import Pod
+from cta_group_operator.admission.requests import Asked, apply_annotation, asked_by, asks
+from cta_group_operator.admission.review import Answer
+from cta_group_operator.admission.settings import PodRules
+
+# Variables that mislead in a slice, and why.
+_MISLEADING = {
+    "CUDA_VISIBLE_DEVICES": "the slice's GPU is chosen by the plugin; with MPS its index differs, remove the variable",
+    "VLLM_USE_PORTABLE_LAYER": "no release of vLLM has this variable",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """The answer for a pod, and the flags that were changed in it."""
+
+    answer: Answer
+    changed_flags: tuple[str, ...] = ()
+
+
+def mutate(pod: Pod, rules: PodRules, facts: SliceFacts) -> Mutation:
+    """Label and gate a pod that asks for groups, and fit vLLM's arguments to its slice. Other pods stay as they are."""
+    patch = PodPatch(pod)
+    warnings = apply_annotation(pod, rules.resource_name, patch)
+    if not asks(pod, rules.resource_name):
+        return Mutation(Answer(warnings=warnings))
+    patch.label(LABEL_REQUESTS, "true")
+    if rules.placement and not pod.spec.node_name:
+        # A pod that is bound already cannot have a gate: the API server refuses it.
+        patch.gate(GATE_PLACEMENT)
+    advice = _align(pod, rules, facts.kinds(pod.spec.node_selector or {}), patch)
+    warnings += [*_misleading(asked_by(pod, rules.resource_name)), *advice.warnings]
+    return Mutation(Answer(patch=patch.operations, warnings=warnings), tuple(edit.flag for edit in advice.edits))
+
+
+def _align(pod: Pod, rules: PodRules, kinds: Collection[GpuKind], patch: PodPatch) -> Advice:
+    mode, complaints = mode_of(pod, rules.alignment)
+    server, unclear = find_server(pod, asked_by(pod, rules.resource_name))
+    advice = advise(server, kinds, mode) if server is not None else Advice()
+    wrong = objection(server, kinds) if server is not None else None
+    if server is not None and advice.aligned is not None:
+        _write_arguments(server, advice, patch)
+    _write_annotations(pod, server, advice, patch)
+    told = (*complaints, *unclear, *([wrong] if wrong else ()), *advice.warnings)
+    return Advice(advice.aligned, advice.edits, advice.by_hand, told)
+
+
+def _write_arguments(server: Server, advice: Advice, patch: PodPatch) -> None:
+    before, after = server.detected.container, advice.aligned
+    if after is None:
+        return
+    if after.command != before.command:
+        patch.container(server.asked.index, "command", list(after.command))
+    if after.args != before.args:
+        patch.container(server.asked.index, "args", list(after.args))
+
+
+def _write_annotations(pod: Pod, server: Server | None, advice: Advice, patch: PodPatch) -> None:
+    """Say what was changed; what a user claims there is taken away, what an earlier call of ours said stays."""
+    if advice.edits:
+        text = msgspec.json.encode([edit.as_json() for edit in advice.edits]).decode()
+        patch.annotate(ANNOTATION_ALIGNMENT, text)
+    elif server is None or not holds(pod.annotations.get(ANNOTATION_ALIGNMENT, ""), server.arguments):
+        patch.annotate(ANNOTATION_ALIGNMENT, None)
+    patch.annotate(ANNOTATION_ALIGNMENT_ADVICE, advice.by_hand or None)
+
+
+def _misleading(asked: Sequence[Asked]) -> list[str]:
+    return [
+        f"container {one.container.name} sets {variable.name}: {_MISLEADING[variable.name]}"
+        for one in asked
+        for variable in one.container.env or ()
+        if variable.name in _MISLEADING
+    ]
+
+
+def validate(pod: Pod, rules: PodRules, facts: SliceFacts) -> Answer:
+    """Refuse a pod whose vLLM can never start in what it asks for; the sentence says what to ask for instead."""
+    server, _ = find_server(pod, asked_by(pod, rules.resource_name))
+    if server is None:
+        return Answer()
+    wrong = objection(server, facts.kinds(pod.spec.node_selector or {}))
+    return Answer() if wrong is None else Answer(allowed=False, message=wrong)

@@ -1,0 +1,99 @@
+"""Which kinds of GPU a pod can land on, from the CTANodes that are known; the memory of its slice on each follows."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from cta_group_core.errors import RequestNotAllowed
+from cta_group_core.ids import NodeName
+from cta_group_core.nodes import NodeStatus
+from cta_group_core.slices import memory_share_mib
+from cta_group_core.units import GpuUnits
+from cta_group_core.vllm.memory import SliceMemory
+from cta_group_operator.ports import CtaNodeView
+
+NodeLabels = Callable[[NodeName], Mapping[str, str] | None]
+"""Returns a node's labels; None when the node is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuKind:
+    """GPUs on which a request means the same slice."""
+
+    product: str
+    memory_mib: int
+    reserve_mib: int
+    units: GpuUnits
+    limits_memory: bool
+    """Whether slices have a memory limit there."""
+
+    def takes(self, groups: int) -> bool:
+        """Tell whether a request of that size is allowed on such GPUs."""
+        try:
+            self.units.check_request(groups)
+        except RequestNotAllowed:
+            return False
+        return True
+
+    def share(self, groups: int) -> SliceMemory | None:
+        """Return the memory of a slice; None for whole GPUs, which have all of it."""
+        if groups >= self.units.capacity:
+            return None
+        limit = memory_share_mib(groups, self.units.capacity, self.memory_mib, self.reserve_mib)
+        return SliceMemory(groups=groups, limit_mib=limit, total_mib=self.memory_mib, product=self.product)
+
+
+class SliceFacts(Protocol):
+    """What admission must know of the cluster's GPUs."""
+
+    def kinds(self, node_selector: Mapping[str, str]) -> Collection[GpuKind]:
+        """Return the kinds of GPU on nodes that a pod with this selector can land on; empty when none is known."""
+
+
+def kinds_of(status: NodeStatus) -> frozenset[GpuKind]:
+    """Return the kinds of GPU that a node serves. Unhealthy ones count: they come back."""
+    return frozenset(
+        GpuKind(
+            product=gpu.product,
+            memory_mib=gpu.memory_mib,
+            reserve_mib=gpu.reserve_mib,
+            units=GpuUnits(sm_count=gpu.sm_count, capacity=gpu.capacity, minimum=gpu.minimum, step=gpu.step),
+            limits_memory=status.enforcement.memory,
+        )
+        for gpu in status.gpus
+        if gpu.capacity > 0 and gpu.withheld is None
+    )
+
+
+class KnownGpus:
+    """Follows CTANodes and answers from memory, so that a pod's creation never waits for the API server."""
+
+    def __init__(self, labels: NodeLabels = lambda _: None) -> None:
+        self._labels = labels
+        self._by_node: dict[NodeName, frozenset[GpuKind]] = {}
+        self._all: frozenset[GpuKind] = frozenset()
+
+    def follow(self, before: CtaNodeView | None, after: CtaNodeView | None) -> None:
+        """Take a difference; a listener of the store of CTANodes."""
+        if before is not None and after is None:
+            self._by_node.pop(before.name, None)
+        if after is not None:
+            found = kinds_of(after.status)
+            if found == self._by_node.get(after.name):
+                return
+            self._by_node[after.name] = found
+        self._all = _union(self._by_node.values())
+
+    def kinds(self, node_selector: Mapping[str, str]) -> Collection[GpuKind]:
+        """Return the kinds on nodes with the labels that are asked for; a node without known labels may have them."""
+        if not node_selector:
+            return self._all
+        return _union(kinds for name, kinds in self._by_node.items() if _matches(node_selector, self._labels(name)))
+
+
+def _matches(selector: Mapping[str, str], labels: Mapping[str, str] | None) -> bool:
+    return labels is None or all(labels.get(key) == value for key, value in selector.items())
+
+
+def _union(many: Iterable[frozenset[GpuKind]]) -> frozenset[GpuKind]:
+    return frozenset().union(*many)

@@ -1,0 +1,89 @@
+"""The fields of a pod that admission reads, as typed structs: decoding skips all others. Any list may be null."""
+
+from msgspec import Struct
+
+
+class Metadata(Struct):
+    """metadata."""
+
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+
+
+class Requirements(Struct):
+    """resources of a container."""
+
+    requests: dict[str, str] | None = None
+    limits: dict[str, str] | None = None
+
+
+class Variable(Struct):
+    """env of a container; values are of no interest."""
+
+    name: str
+
+
+class Port(Struct, rename="camel"):
+    """ports of a container."""
+
+    container_port: int = 0
+
+
+class HttpGet(Struct):
+    """httpGet of a probe."""
+
+    path: str = ""
+
+
+class Probe(Struct, rename="camel"):
+    """A probe."""
+
+    http_get: HttpGet | None = None
+
+
+class Container(Struct, rename="camel"):
+    """A container."""
+
+    name: str = ""
+    image: str = ""
+    command: list[str] | None = None
+    args: list[str] | None = None
+    env: list[Variable] | None = None
+    ports: list[Port] | None = None
+    resources: Requirements | None = None
+    startup_probe: Probe | None = None
+    liveness_probe: Probe | None = None
+    readiness_probe: Probe | None = None
+
+
+class Gate(Struct):
+    """A scheduling gate."""
+
+    name: str
+
+
+class Spec(Struct, rename="camel"):
+    """spec."""
+
+    containers: list[Container] | None = None
+    init_containers: list[Container] | None = None
+    node_name: str | None = None
+    node_selector: dict[str, str] | None = None
+    scheduling_gates: list[Gate] | None = None
+
+
+class Pod(Struct):
+    """A pod that is being created."""
+
+    metadata: Metadata
+    spec: Spec
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        """Annotations, never None."""
+        return self.metadata.annotations or {}
+
+    @property
+    def containers(self) -> list[Container]:
+        """Regular containers, never None."""
+        return self.spec.containers or []

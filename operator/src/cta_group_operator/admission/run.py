@@ -1,0 +1,129 @@
+"""What the application starts: the endpoint on every replica, and on the leader the keeping of its certificates."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import NoReturn, Self
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+
+from cta_group_operator.admission.authority import BadCertificate
+from cta_group_operator.admission.certificate_sources import CertificateSource, FolderSource, SecretSource
+from cta_group_operator.admission.certificates import CertificateKeeper
+from cta_group_operator.admission.endpoint import Endpoint
+from cta_group_operator.admission.gpu_kinds import SliceFacts
+from cta_group_operator.admission.metrics import AdmissionMetrics
+from cta_group_operator.admission.settings import EndpointSettings, pod_rules
+from cta_group_operator.admission.tls import ServingContext
+from cta_group_operator.errors import ApiError
+from cta_group_operator.logs import EventLog
+from cta_group_operator.ports import Clock, KubeApi
+from cta_group_operator.settings import Settings
+
+_log = EventLog(__name__)
+_SHUTDOWN_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """The admission side of one replica."""
+
+    server: "AdmissionServer"
+    keeper: CertificateKeeper | None
+    """None when somebody else keeps the certificates."""
+    poll_seconds: float
+
+    @classmethod
+    def build(
+        cls, settings: Settings, *, facts: SliceFacts, kube: KubeApi, registry: CollectorRegistry, clock: Clock
+    ) -> Self:
+        """Wire it from the operator's settings; nothing listens yet. Metrics are in ``registry`` from now on."""
+        endpoint_settings = EndpointSettings.of(settings)
+        metrics = AdmissionMetrics(registry)
+        source: CertificateSource
+        keeper: CertificateKeeper | None
+        if endpoint_settings.tls_dir is not None:
+            source, keeper = FolderSource(endpoint_settings.tls_dir), None
+        else:
+            source = SecretSource(kube, endpoint_settings.namespace, endpoint_settings.secret_name)
+            keeper = CertificateKeeper(kube, endpoint_settings, clock)
+        endpoint = Endpoint(pod_rules(settings), facts, metrics)
+        return cls(
+            AdmissionServer(endpoint_settings, endpoint, source), keeper, endpoint_settings.lifetimes.poll_seconds
+        )
+
+    async def serve(self) -> NoReturn:
+        """Answer the API server until cancelled; the endpoint opens when there is a certificate. On every replica."""
+        await self.server.run()
+
+    async def keep_certificates(self) -> None:
+        """Make, rotate and publish certificates until cancelled; returns at once when that is not ours. Leader only."""
+        while self.keeper is not None:
+            try:
+                await self.keeper.round()
+            except ApiError as failed:
+                _log.warning("certificates_not_kept", cause=failed, retry_seconds=self.poll_seconds)
+            await asyncio.sleep(self.poll_seconds)
+
+
+class AdmissionServer:
+    """The endpoint over TLS; its certificate changes without a restart."""
+
+    def __init__(self, settings: EndpointSettings, endpoint: Endpoint, source: CertificateSource) -> None:
+        self._settings = settings
+        self._endpoint = endpoint
+        self._source = source
+        self._tls = ServingContext()
+        self._runner: web.AppRunner | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        """Tell whether questions are answered; for the readiness of the process."""
+        return self._runner is not None
+
+    @property
+    def port(self) -> int:
+        """Return the port that is listened on; 0 before that."""
+        addresses = self._runner.addresses if self._runner is not None else []
+        return int(addresses[0][1]) if addresses else 0
+
+    async def run(self) -> NoReturn:
+        """Serve until cancelled, with the newest certificate."""
+        try:
+            while True:
+                await self.refresh()
+                await asyncio.sleep(self._settings.lifetimes.poll_seconds)
+        finally:
+            await self.close()
+
+    async def refresh(self) -> None:
+        """Load the certificate if it is another one, and open the endpoint once there is one. Never raises for it."""
+        try:
+            pair = await self._source.current()
+            ends = self._tls.load(pair) if pair is not None else None
+        except (BadCertificate, ApiError, OSError) as bad:
+            _log.warning("certificate_not_loaded", cause=bad)
+            return
+        if ends is not None:
+            self._endpoint.metrics.observe_certificate(ends)
+            _log.info("certificate_loaded", ends_timestamp_seconds=int(ends))
+        if self._tls.is_loaded and self._runner is None:
+            await self._open()
+
+    async def _open(self) -> None:
+        runner = web.AppRunner(self._endpoint.application(), access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
+        await runner.setup()
+        site = web.TCPSite(runner, self._settings.host, self._settings.port, ssl_context=self._tls.context)
+        try:
+            await site.start()
+        except OSError:
+            await runner.cleanup()
+            raise  # the port is taken: nobody can serve here, and the process says so by ending
+        self._runner = runner
+        _log.info("admission_listening", host=self._settings.host, port=self.port)
+
+    async def close(self) -> None:
+        """Finish the answers that are on their way and stop listening; safe to call twice."""
+        runner, self._runner = self._runner, None
+        if runner is not None:
+            await runner.cleanup()

@@ -1,0 +1,76 @@
+"""What the admission endpoint needs of the operator's settings."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from cta_group_core.names import DEFAULT_RESOURCE_NAME
+from cta_group_operator.settings import Alignment, Settings
+
+
+@dataclass(frozen=True, slots=True)
+class PodRules:
+    """What is done to a pod."""
+
+    resource_name: str = DEFAULT_RESOURCE_NAME
+    placement: bool = True
+    """Gate pods, so that the operator chooses their nodes."""
+    alignment: Alignment = Alignment.ON
+    """For pods whose annotation says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lifetimes:
+    """How long certificates are good for, and how long steps of a rotation wait. In seconds.
+
+    A certificate is replaced after two thirds of its life. The defaults leave months to notice that it does not work.
+    """
+
+    authority_seconds: int = 10 * 365 * 86_400
+    serving_seconds: int = 365 * 86_400
+    propagation_seconds: int = 60
+    """From a new authority in the webhook configuration until it signs: every API server has heard of it by then."""
+    overlap_seconds: int = 3_600
+    """From a new serving certificate until the old authority is no longer trusted: every replica uses it by then."""
+    poll_seconds: float = 5.0
+    """How often replicas look for a new certificate, and the leader for something to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointSettings:
+    """Where the endpoint listens and where its certificate comes from."""
+
+    port: int
+    """0: any free one."""
+    namespace: str
+    service_name: str
+    secret_name: str
+    configuration_name: str
+    """MutatingWebhookConfiguration that trusts the certificate."""
+    host: str = "0.0.0.0"  # noqa: S104 - the API server comes from another machine
+    tls_dir: Path | None = None
+    """Folder with ``tls.crt`` and ``tls.key``; the Secret and the configuration are then somebody else's."""
+    lifetimes: Lifetimes = Lifetimes()
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """Take what concerns the endpoint."""
+        return cls(
+            port=settings.webhook_port,
+            namespace=settings.namespace,
+            service_name=settings.webhook_service_name,
+            secret_name=settings.webhook_secret_name,
+            configuration_name=settings.webhook_configuration_name,
+            tls_dir=settings.webhook_tls_dir,
+        )
+
+    @property
+    def server_names(self) -> tuple[str, ...]:
+        """Names by which the API server may call the endpoint; the second is the one it uses."""
+        name, namespace = self.service_name, self.namespace
+        return (f"{name}.{namespace}", f"{name}.{namespace}.svc", f"{name}.{namespace}.svc.cluster.local")
+
+
+def pod_rules(settings: Settings) -> PodRules:
+    """Take what concerns pods."""
+    return PodRules(resource_name=settings.resource_name, placement=settings.placement, alignment=settings.alignment)
