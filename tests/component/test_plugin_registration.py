@@ -1,0 +1,151 @@
+"""How the plugin makes itself known to kubelet, again and again."""
+
+import asyncio
+import signal
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from cta_group_plugin.registrar import pause_seconds
+from cta_group_plugin.testing import Ask, FakeKubelet
+from plugin_running import FakeNode, plugin_on, plugin_process, registered_plugin, short_folder
+from plugin_values import inventory, node_of, pod
+
+
+@pytest.fixture
+async def node() -> AsyncIterator[FakeNode]:
+    """Return a node with eight H100s."""
+    with short_folder() as root:
+        yield FakeNode.under(root)
+
+
+def has_all_devices(kubelet: FakeKubelet) -> bool:
+    """Tell whether kubelet has 1024 healthy devices."""
+    return list(kubelet.devices.values()) == ["Healthy"] * 1024
+
+
+def names(kubelet: FakeKubelet) -> list[str]:
+    """Return the socket names of all registrations."""
+    return [request.endpoint for request in kubelet.registered]
+
+
+def own_sockets(node: FakeNode) -> list[Path]:
+    """Return the sockets in kubelet's folder that are not kubelet's."""
+    return [path for path in node.settings.device_plugin_dir.iterdir() if path.name != "kubelet.sock"]
+
+
+async def test_plugin_that_starts_first_waits_for_kubelet(node: FakeNode) -> None:
+    """The order of starts does not matter."""
+    async with plugin_on(node), node.kubelet() as kubelet:
+        await kubelet.until(has_all_devices)
+
+
+async def test_registered_again_within_200_ms_of_a_new_kubelet(node: FakeNode) -> None:
+    """Pods that wait are lost 0.9 s after kubelet's socket is back; the median of five restarts is far below."""
+    async with registered_plugin(node) as kubelet:
+        taken = []
+        for _ in range(5):
+            await kubelet.stop()
+            since = time.monotonic()
+            await kubelet.start()
+            await kubelet.until(has_all_devices)
+            taken.append(time.monotonic() - since)
+        assert sorted(taken)[2] < 0.2
+        assert len(kubelet.registered) == 6
+        assert len(set(names(kubelet))) == 6
+
+
+async def test_registered_again_when_its_socket_is_removed(node: FakeNode) -> None:
+    """A folder that somebody cleans is repaired under a new name."""
+    async with registered_plugin(node) as kubelet:
+        (own,) = own_sockets(node)
+        own.unlink()
+        await kubelet.until(lambda kubelet: len(kubelet.registered) == 2 and has_all_devices(kubelet))
+        assert len(set(names(kubelet))) == 2
+        assert [path.name for path in own_sockets(node)] == names(kubelet)[-1:]
+
+
+async def test_registered_again_when_kubelet_ends_the_stream(node: FakeNode) -> None:
+    """A kubelet that mixed two plugins up and dropped the wrong one gets this one again."""
+    async with registered_plugin(node) as kubelet:
+        assert kubelet.endpoint
+        await kubelet.endpoint.stop_listening()
+        await kubelet.until(lambda kubelet: len(kubelet.registered) == 2 and has_all_devices(kubelet))
+        assert len(set(names(kubelet))) == 2
+
+
+async def test_registers_once_for_each_kubelet(node: FakeNode) -> None:
+    """While nothing happens there is no second registration, and each has a socket of its own."""
+    async with registered_plugin(node) as kubelet:
+        await kubelet.admit(pod("a"), [Ask("main", 8)])
+        await asyncio.sleep(0.09)
+        assert len(kubelet.registered) == 1
+        assert [path.name for path in own_sockets(node)] == names(kubelet)
+
+
+async def test_pods_live_through_a_restart_of_kubelet(node: FakeNode) -> None:
+    """What a kubelet remembers is not handed out again by the plugin that it finds anew."""
+    async with registered_plugin(node) as kubelet:
+        (before,) = await kubelet.admit(pod("a"), [Ask("main", 96)])
+        await kubelet.restart()
+        await kubelet.until(has_all_devices)
+        (after,) = await kubelet.admit(pod("b"), [Ask("main", 96)])
+        assert not set(before.ids) & set(after.ids)
+        await kubelet.start_container(before)
+
+
+async def test_nothing_is_registered_without_a_gpu(node: FakeNode) -> None:
+    """A node without GPUs has no resource at all, until one appears."""
+    node.gpus.shown = inventory()
+    async with node.kubelet() as kubelet, plugin_on(node):
+        await asyncio.sleep(0.09)
+        assert kubelet.registered == []
+
+
+async def test_failed_registration_is_tried_again_under_another_name(node: FakeNode) -> None:
+    """A socket that nobody serves is no kubelet; the one that takes its place is registered with at once."""
+    dead = FakeKubelet(node.settings.device_plugin_dir)
+    await dead.start()
+    left_behind = node.settings.device_plugin_dir / "kubelet.sock"
+    left_behind.rename(left_behind.with_name("kubelet.dead"))
+    await dead.stop()
+    left_behind.with_name("kubelet.dead").rename(left_behind)
+    async with plugin_on(node):
+        await asyncio.sleep(0.09)
+        async with node.kubelet() as kubelet:
+            await kubelet.until(has_all_devices)
+            assert len(kubelet.registered) == 1
+
+
+async def test_killed_plugin_is_replaced_by_the_next() -> None:
+    """After SIGKILL a new process registers under another name, with the same devices and the same pods."""
+    with short_folder() as root:
+        node = FakeNode.under(root, node_of(1))
+        async with FakeKubelet(root / "plugins", pod_resources_socket=root / "pods.sock") as kubelet:
+            async with plugin_process(root, "--count=2") as first:
+                await kubelet.until(lambda kubelet: len(kubelet.devices) == 256)
+                devices = sorted(kubelet.devices)
+                (held,) = await kubelet.admit(pod("a"), [Ask("main", 96)])
+                first.send_signal(signal.SIGKILL)
+                await first.wait()
+            assert len(own_sockets(node)) == 1
+            async with plugin_process(root, "--count=2") as second:
+                await kubelet.until(lambda kubelet: set(kubelet.devices.values()) == {"Healthy"})
+                assert sorted(kubelet.devices) == devices
+                (other,) = await kubelet.admit(pod("b"), [Ask("main", 64)])
+                assert not set(held.ids) & set(other.ids)
+                await kubelet.start_container(held)
+                second.send_signal(signal.SIGTERM)
+                assert await second.wait() == 0
+            assert len(set(names(kubelet))) == 2
+
+
+def test_pauses_grow_to_ten_seconds_with_chance_in_them() -> None:
+    """The first pause is a blink, the longest ten seconds, and no two plugins pause alike."""
+    longest = [pause_seconds(failures, 1.0) for failures in range(1, 20)]
+    assert longest[0] == pytest.approx(0.1)
+    assert longest == sorted(longest)
+    assert longest[-1] == 10.0
+    assert pause_seconds(19, 0.0) == 5.0
