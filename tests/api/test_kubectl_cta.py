@@ -1,13 +1,8 @@
 """``kubectl cta`` as a person runs it, against a real API server with objects as the plugin and the operator write."""
 
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -16,11 +11,11 @@ from cluster_harness.api_client import ApiClient, Json
 from cluster_harness.control_plane import ControlPlane
 from cluster_harness.errors import ApiError
 from cluster_harness.waiting import wait_for
-from cta_group_core.nodes import Allocation, GpuStatus, NodeStatus
-from cta_group_core.workload import object_name
+from cta_group_core.nodes import Allocation, Condition, ConditionStatus, GpuStatus, NodeStatus
+from cta_group_core.workload import WorkloadOwner, WorkloadStatus, object_name
 from kubectl import Kubectl
+from terminal_user import Person
 
-BIN = Path(sys.executable).parent
 CRDS = Path(__file__).parents[2] / "crds"
 OURS = "/apis/ctagroup.dev/v1alpha1"
 RESOURCE = "nvidia.com/cta-group"
@@ -44,28 +39,6 @@ def is_served(api: ApiClient, path: str) -> bool:
     except ApiError:
         return False
     return True
-
-
-class Person:
-    """Someone at a terminal whose kubeconfig is that of the shared control plane."""
-
-    def __init__(self, control_plane: ControlPlane, namespace: str) -> None:
-        self._environment = {
-            **os.environ,
-            "PATH": f"{BIN}:{os.environ['PATH']}",
-            "KUBECONFIG": str(control_plane.admin_kubeconfig),
-        }
-        self.namespace = namespace
-
-    def types(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Run a command line and return how it ended and what it printed."""
-        return subprocess.run(words, env=self._environment, capture_output=True, text=True, timeout=60, check=False)
-
-    def asks(self, *words: str) -> tuple[int, Any]:
-        """Run a command of ``kubectl cta`` for facts; return exit status and facts."""
-        ended = self.types("kubectl-cta", *words, "-o", "json")
-        assert ended.stderr == ""
-        return ended.returncode, json.loads(ended.stdout)
 
 
 @pytest.fixture
@@ -112,6 +85,13 @@ def deployment(name: str, replicas: int = 1) -> Json:
     return {"metadata": {"name": name}, "spec": spec}
 
 
+def limit(api: ApiClient, namespace: str, groups: int) -> None:
+    """Limit a namespace as the operator does, and wait until the API server has counted what is used."""
+    quotas = f"/api/v1/namespaces/{namespace}/resourcequotas"
+    api.create(quotas, {"metadata": {"name": "cta-group"}, "spec": {"hard": {f"requests.{RESOURCE}": str(groups)}}})
+    wait_for(lambda: api.get(f"{quotas}/cta-group").get("status", {}).get("used"), "the quota is counted")
+
+
 def test_top_shows_gpus_and_holders(person: Person, node: str) -> None:
     """The node is shown with what is free, what fits, who holds the rest, and that it is simulated."""
     ended = person.types("kubectl-cta", "top", node)
@@ -147,24 +127,16 @@ def test_unknown_node_is_bad_input(person: Person, node: str) -> None:
 def test_explain_tells_what_the_operator_wrote(person: Person, api: ApiClient) -> None:
     """The sentence of the CTAWorkload is the answer, and something that is in the way ends with 1."""
     message = "the pod cannot be created: needs 32, quota 256, used 240, short 16 (CTAQuota team-a)"
-    status = {
-        "owner": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
-        "message": message,
-        "groupsPerPod": 32,
-        "replicasWanted": 1,
-        "replicasRunning": 0,
-        "conditions": [
-            {
-                "type": "Admissible",
-                "status": "False",
-                "reason": "QuotaExceeded",
-                "message": message,
-                "lastTransitionTime": "2026-11-29T20:00:00Z",
-            }
-        ],
-    }
+    condition = Condition(
+        type="Admissible",
+        status=ConditionStatus.FALSE,
+        reason="QuotaExceeded",
+        last_transition_time="2026-11-29T20:00:00Z",
+    )
+    owner = WorkloadOwner(api_version="apps/v1", kind="Deployment", name="web")
+    status = WorkloadStatus(owner=owner, message=message, groups_per_pod=32, replicas_wanted=1, conditions=(condition,))
     path = f"{OURS}/namespaces/{person.namespace}/ctaworkloads"
-    publish(api, path, "CTAWorkload", {"metadata": {"name": object_name("Deployment", "web")}}, status)
+    publish(api, path, "CTAWorkload", {"metadata": {"name": object_name("Deployment", "web")}}, status.as_api())
     ended = person.types("kubectl", "cta", "explain", "deploy/web", "-n", person.namespace)
     assert (ended.returncode, ended.stderr) == (1, "")
     assert ended.stdout.splitlines()[0] == f"deployment/web: {message}"
@@ -175,10 +147,7 @@ def test_explain_tells_what_the_operator_wrote(person: Person, api: ApiClient) -
 def test_explain_finds_a_quota_refusal_without_the_operator(person: Person, api: ApiClient) -> None:
     """Where no operator runs, the refusal that the real controllers leave in a ReplicaSet is found and counted."""
     namespace = person.namespace
-    quota = {"metadata": {"name": "cta-group"}, "spec": {"hard": {f"requests.{RESOURCE}": "48"}}}
-    quotas = f"/api/v1/namespaces/{namespace}/resourcequotas"
-    api.create(quotas, quota)
-    wait_for(lambda: api.get(f"{quotas}/cta-group").get("status", {}).get("used"), "the quota is counted")
+    limit(api, namespace, groups=48)
     apps = f"/apis/apps/v1/namespaces/{namespace}"
     api.create(f"{apps}/deployments", deployment("web", replicas=2))
 
@@ -196,10 +165,7 @@ def test_explain_finds_a_quota_refusal_without_the_operator(person: Person, api:
 def test_explain_of_a_stateful_set_reads_its_events(person: Person, api: ApiClient) -> None:
     """A StatefulSet has no condition for it; the refusal is found in its events."""
     namespace = person.namespace
-    quota = {"metadata": {"name": "cta-group"}, "spec": {"hard": {f"requests.{RESOURCE}": "8"}}}
-    quotas = f"/api/v1/namespaces/{namespace}/resourcequotas"
-    api.create(quotas, quota)
-    wait_for(lambda: api.get(f"{quotas}/cta-group").get("status", {}).get("used"), "the quota is counted")
+    limit(api, namespace, groups=8)
     content = deployment("llama")
     content["spec"]["serviceName"] = "llama"
     api.create(f"/apis/apps/v1/namespaces/{namespace}/statefulsets", content)

@@ -118,6 +118,32 @@ def test_refusal_by_something_else_is_told_in_its_words(capsys: pytest.CaptureFi
     assert answer(capsys, reader, "deploy/web")["message"].endswith("admission policy says: ask for 8 to 128")
 
 
+def test_strangers_and_other_conditions_do_not_count(capsys: pytest.CaptureFixture[str]) -> None:
+    """Pods that nobody or somebody else made, and conditions that tell no refusal, are no facts of a workload."""
+    status = {"conditions": [{"type": "Other", "status": "True"}, {"type": "ReplicaFailure", "status": "False"}]}
+    template = {"template": {"spec": pod_spec(32)}}
+    reader = FakeClusterReader(
+        controllers=[controller("StatefulSet", "web", spec=template, status=status)],
+        all_pods=[
+            pod("web-0", {"phase": "Pending"}, owner=("StatefulSet", "web"), nodeName="a"),
+            pod("alone", {"phase": "Running"}, owner=None),
+            pod("theirs", {"phase": "Running"}, owner=("StatefulSet", "other")),
+        ],
+    )
+    facts = answer(capsys, reader, "sts/web")
+    assert (facts["replicasWanted"], facts["replicasRunning"], facts["blocked"]) == (1, 0, False)
+    assert facts["message"] == "0 of 1 pods run, 32 groups each; 1 starting"
+
+
+def test_amount_that_is_no_number_of_groups_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+    """A quantity that no scheduler would count is not counted here either."""
+    limits = {"nvidia.com/cta-group": "half"}
+    odd = Pod.model_validate(
+        {"metadata": metadata("web"), "spec": {"containers": [{"name": "a", "resources": {"limits": limits}}]}}
+    )
+    assert answer(capsys, FakeClusterReader(all_pods=[odd]), "pod/web")["message"].startswith("asks for no nvidia")
+
+
 def test_workload_without_groups_is_none_of_ours(capsys: pytest.CaptureFixture[str]) -> None:
     """Something that asks for no groups is told as that, and is no finding."""
     reader = FakeClusterReader(controllers=[controller("Deployment", "web", None)])
