@@ -11,7 +11,7 @@ from cta_group_core.errors import DoesNotFit, RequestNotAllowed, RequestRefused
 from cta_group_core.ids import GpuUuid, NodeName
 from cta_group_core.node_choice import NodeOffer, choose_nodes
 from cta_group_core.rooms import GpuRoom
-from cta_group_core.scheduling import NodeFacts, PodTerms, Taint
+from cta_group_core.scheduling import Load, NodeFacts, PodTerms, Taint
 from cta_group_core.units import GpuUnits
 
 H100 = GpuUnits(sm_count=132, capacity=128, minimum=8, step=8)
@@ -21,7 +21,7 @@ POD = PodTerms()
 def offer(name: str, *free: int, in_flight: tuple[int, ...] = (), taints: tuple[Taint, ...] = ()) -> NodeOffer:
     """Return a node of H100s with these free groups."""
     rooms = tuple(GpuRoom(GpuUuid(f"GPU-{name}-{index}"), index, H100, room) for index, room in enumerate(free))
-    facts = NodeFacts(NodeName(name), taints=taints, pods=100)
+    facts = NodeFacts(NodeName(name), taints=taints, pods=100, groups=1024)
     return NodeOffer(facts, rooms, in_flight)
 
 
@@ -74,6 +74,17 @@ def test_no_node_at_all() -> None:
     """Without any CTANode the refusal says so."""
     with pytest.raises(DoesNotFit, match="no CTANode is published"):
         choose_nodes(POD, (32,), [])
+
+
+def test_what_kubelet_advertises_counts_too() -> None:
+    """A node whose plugin is not registered with kubelet is not chosen, since the scheduler would not bind there."""
+    room = offer("a", 128)
+    dead = NodeOffer(NodeFacts(NodeName("a"), pods=100, groups=0), room.rooms)
+    with pytest.raises(DoesNotFit, match="kubelet advertises 0 groups"):
+        choose_nodes(POD, (32,), [dead])
+    assert choose_nodes(POD, (32,), [NodeOffer(room.facts, room.rooms, load=Load(groups=992))]) == ("a",)
+    with pytest.raises(DoesNotFit, match="of which 24 are left"):
+        choose_nodes(POD, (32,), [NodeOffer(room.facts, room.rooms, load=Load(groups=1000))])
 
 
 def test_containers_of_one_pod_are_counted_together() -> None:

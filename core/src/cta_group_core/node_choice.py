@@ -73,6 +73,11 @@ def judge(pod: PodTerms, requests: Sequence[int], offer: NodeOffer) -> Verdict:
     if not every_order_fits(offer.rooms, (*offer.in_flight, *requests)):
         told = f"room is promised to {len(offer.in_flight)} containers on their way; asked again when they have started"
         return Verdict(name, None, told, largest=largest_fit(offer.rooms))
+    if sum(requests) > (counted := offer.facts.groups - offer.load.groups):
+        told = (
+            f"a GPU has room, but kubelet advertises {offer.facts.groups} groups, of which {max(0, counted)} are left"
+        )
+        return Verdict(name, None, told, largest=largest_fit(offer.rooms))
     return Verdict(name, (left_over, sum(room.free for room in rooms), name))
 
 

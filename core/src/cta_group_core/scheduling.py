@@ -75,6 +75,8 @@ class NodeFacts:
     cpu_milli: int = 0
     memory_bytes: int = 0
     pods: int = 0
+    groups: int = 0
+    """What kubelet advertises and the scheduler counts; 0 while no plugin is registered with kubelet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +86,15 @@ class Load:
     cpu_milli: int = 0
     memory_bytes: int = 0
     pods: int = 0
+    groups: int = 0
 
     def __add__(self, other: "Load") -> "Load":
-        return Load(self.cpu_milli + other.cpu_milli, self.memory_bytes + other.memory_bytes, self.pods + other.pods)
+        return Load(
+            self.cpu_milli + other.cpu_milli,
+            self.memory_bytes + other.memory_bytes,
+            self.pods + other.pods,
+            self.groups + other.groups,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +108,9 @@ class PodTerms:
     cpu_milli: int = 0
     memory_bytes: int = 0
 
-    @property
-    def load(self) -> Load:
-        """What this one pod takes of a node."""
-        return Load(self.cpu_milli, self.memory_bytes, 1)
+    def load(self, groups: int) -> Load:
+        """Return what this one pod, asking for ``groups`` in all, takes of a node."""
+        return Load(self.cpu_milli, self.memory_bytes, 1, groups)
 
 
 def objection(pod: PodTerms, node: NodeFacts, load: Load) -> str | None:
