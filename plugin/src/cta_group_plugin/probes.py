@@ -32,8 +32,8 @@ class ProbeChecks:
     ready: Check
 
 
-def on_loop(check: Callable[[], Awaitable[str]]) -> Check:
-    """Return a check that runs ``check`` on the event loop of the caller and waits a few seconds for it."""
+def on_loop(check: Callable[[], Awaitable[str]], *, limit_seconds: float = _LIVENESS_SECONDS) -> Check:
+    """Return a check that runs ``check`` on the event loop of the caller; no answer in time is a problem too."""
     loop = asyncio.get_running_loop()
 
     async def ask() -> str:
@@ -42,10 +42,10 @@ def on_loop(check: Callable[[], Awaitable[str]]) -> Check:
     def from_thread() -> str:
         asked = asyncio.run_coroutine_threadsafe(ask(), loop)
         try:
-            return asked.result(_LIVENESS_SECONDS)
+            return asked.result(limit_seconds)
         except TimeoutError:
             asked.cancel()
-            return f"no answer within {_LIVENESS_SECONDS:.0f} s"
+            return f"no answer within {limit_seconds:g} s"
 
     return from_thread
 

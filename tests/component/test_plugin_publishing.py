@@ -1,0 +1,103 @@
+"""CTANode over HTTP: what is sent, and how errors are told."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from cta_group_core.nodes import NodeStatus
+from cta_group_plugin.adapters.kube_api import ApiServer, KubeNodeApi
+from cta_group_plugin.errors import ApiUnavailable
+from cta_group_plugin.testing import Ask, FakeKubelet
+from fake_api_server import FakeApiServer, fake_api_server
+from plugin_running import plugin_process, short_folder
+from plugin_values import pod
+
+PATH = "/apis/ctagroup.dev/v1alpha1/ctanodes/node-a"
+STATUS = NodeStatus(resource_name="nvidia.com/cta-group")
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[FakeApiServer]:
+    """Return an API that has the kind and no object."""
+    async with fake_api_server() as api:
+        yield api
+
+
+@pytest.fixture
+def node_api(server: FakeApiServer, tmp_path: Path) -> KubeNodeApi:
+    """Return the adapter for node-a."""
+    return KubeNodeApi(ApiServer(server.url, tmp_path), "node-a")
+
+
+async def test_object_is_created_once_and_its_status_applied(server: FakeApiServer, node_api: KubeNodeApi) -> None:
+    """Server-side apply under the plugin's own name: the object first, then its status only."""
+    await node_api.apply(STATUS)
+    await node_api.apply(STATUS)
+    assert [path for path, _, _ in server.requests] == [PATH, f"{PATH}/status", f"{PATH}/status"]
+    assert {kind for _, kind, _ in server.requests} == {"application/apply-patch+yaml"}
+    assert [query for _, _, query in server.requests] == [{"fieldManager": "cta-group-plugin", "force": "true"}] * 3
+    assert server.objects["node-a"]["status"] == STATUS.as_api()
+
+
+async def test_object_that_was_deleted_comes_back(server: FakeApiServer, node_api: KubeNodeApi) -> None:
+    """A status that finds no object makes it again in the same call."""
+    await node_api.apply(STATUS)
+    server.objects.clear()
+    await node_api.apply(STATUS)
+    assert server.objects["node-a"]["status"] == STATUS.as_api()
+
+
+async def test_missing_kind_says_what_to_install(server: FakeApiServer, node_api: KubeNodeApi) -> None:
+    """Without the CRDs the error says so."""
+    server.has_kind = False
+    with pytest.raises(ApiUnavailable, match="CTANode node-a: not found; are the CRDs of cta-group installed"):
+        await node_api.apply(STATUS)
+
+
+async def test_refusal_carries_the_servers_sentence(server: FakeApiServer, node_api: KubeNodeApi) -> None:
+    """What an admission policy says reaches the log."""
+    server.error = 403
+    with pytest.raises(ApiUnavailable, match="CTANode node-a: the API answered 403: told to fail"):
+        await node_api.apply(STATUS)
+
+
+async def test_server_that_is_away_is_named(tmp_path: Path) -> None:
+    """The error names the object and the address."""
+    api = KubeNodeApi(ApiServer("http://127.0.0.1:1", tmp_path), "node-a")
+    with pytest.raises(ApiUnavailable, match=r"CTANode node-a: http://127.0.0.1:1: ConnectionRefusedError"):
+        await api.apply(STATUS)
+
+
+async def test_missing_service_account_is_no_crash(tmp_path: Path) -> None:
+    """Over TLS the files of the service account are needed; without them the error names the API."""
+    api = KubeNodeApi(ApiServer("https://127.0.0.1:1", tmp_path), "node-a")
+    with pytest.raises(ApiUnavailable, match="FileNotFoundError"):
+        await api.apply(STATUS)
+
+
+async def test_node_publishes_who_holds_what(server: FakeApiServer) -> None:
+    """The whole program writes its node, registered and with the pod's name, and marks it as simulated."""
+    with short_folder() as root:
+        (root / "plugins").mkdir()
+        arguments = ["--publish", f"--api-server={server.url}", "--node-name=node-a", "--count=2"]
+        async with (
+            FakeKubelet(root / "plugins", pod_resources_socket=root / "pods.sock") as kubelet,
+            plugin_process(root, *arguments),
+        ):
+            await kubelet.until(lambda kubelet: len(kubelet.devices) == 256)
+            await kubelet.admit(pod("vllm"), [Ask("main", 32)])
+            status = await _status_with_allocation(server)
+    assert (status.capacity, status.free, status.simulated) == (256, 224, True)
+    assert [condition.status for condition in status.conditions if condition.type == "Registered"] == ["True"]
+    (held,) = status.gpus[0].allocations
+    assert (held.namespace, held.pod, held.container, held.groups) == ("team-a", "vllm", "main", 32)
+
+
+async def _status_with_allocation(server: FakeApiServer) -> NodeStatus:
+    while True:
+        seen = len(server.requests)
+        status = NodeStatus.model_validate(server.objects.get("node-a", {}).get("status", STATUS.as_api()))
+        if any(gpu.allocations for gpu in status.gpus):
+            return status
+        await server.until_requests(seen + 1)

@@ -1,0 +1,67 @@
+"""A fake Kubernetes API over HTTP: server-side apply of one kind, as far as the plugin uses it."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+
+
+@dataclass
+class FakeApiServer:
+    """Remembers the objects and every request; answers with an error while told to."""
+
+    url: str = ""
+    objects: dict[str, dict[str, Any]] = field(default_factory=dict)
+    requests: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
+    """Path, content type and query of each request."""
+    error: int | None = None
+    has_kind: bool = True
+    _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
+
+    async def apply(self, request: web.Request) -> web.Response:
+        """Create or change the object."""
+        body = json.loads(await request.read())
+        async with self._changed:
+            self.requests.append((request.path, request.content_type, dict(request.query)))
+            response = self._answer(request.match_info["name"], request.path.endswith("/status"), body)
+            self._changed.notify_all()
+        return response
+
+    async def until_requests(self, count: int) -> None:
+        """Wait until so many requests came."""
+        async with asyncio.timeout(10), self._changed:
+            await self._changed.wait_for(lambda: len(self.requests) >= count)
+
+    def _answer(self, name: str, is_status: bool, body: dict[str, Any]) -> web.Response:  # noqa: FBT001
+        if self.error:
+            return web.json_response({"kind": "Status", "message": "told to fail"}, status=self.error)
+        if not self.has_kind or (is_status and name not in self.objects):
+            return web.json_response({"kind": "Status", "message": "not found"}, status=404)
+        kept = self.objects.setdefault(name, {"metadata": body["metadata"]})
+        if is_status:
+            kept["status"] = body["status"]
+        return web.json_response(kept)
+
+
+@asynccontextmanager
+async def fake_api_server() -> AsyncIterator[FakeApiServer]:
+    """Serve on a free port of this machine."""
+    api = FakeApiServer()
+    app = web.Application()
+    path = "/apis/ctagroup.dev/v1alpha1/ctanodes/{name}"
+    app.router.add_patch(path, api.apply)
+    app.router.add_patch(f"{path}/status", api.apply)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        host, port = runner.addresses[0][:2]
+        api.url = f"http://{host}:{port}"
+        yield api
+    finally:
+        await runner.cleanup()

@@ -1,0 +1,51 @@
+"""The form of the logs."""
+
+import json
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from cta_group_plugin.logs import EventLog, LogFormat, set_up_logs
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_before() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+def logged(log_format: LogFormat, capsys: pytest.CaptureFixture[str]) -> str:
+    """Return the line of one event."""
+    set_up_logs("info", log_format)
+    log = EventLog("cta_group_plugin.test")
+    log.debug("not_shown")
+    log.info("registered", socket="a.sock", reason='two words and a "quote"', count=3)
+    return capsys.readouterr().err
+
+
+def test_text_is_an_event_and_its_fields(capsys: pytest.CaptureFixture[str]) -> None:
+    """One line: time, level, event, fields; values with spaces are quoted."""
+    line = logged("text", capsys)
+    assert line.endswith('info    registered socket=a.sock reason="two words and a \\"quote\\"" count=3\n')
+    assert line.count("\n") == 1
+
+
+def test_json_has_every_field_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    """One JSON object a line for collectors."""
+    line = json.loads(logged("json", capsys))
+    assert (line["event"], line["level"], line["socket"], line["count"]) == ("registered", "info", "a.sock", 3)
+
+
+@pytest.mark.parametrize("log_format", ["text", "json"])
+def test_error_carries_its_traceback(log_format: LogFormat, capsys: pytest.CaptureFixture[str]) -> None:
+    """An unexpected failure shows where it came from."""
+    set_up_logs("error", log_format)
+    try:
+        int("many")
+    except ValueError as failure:
+        EventLog("cta_group_plugin.test").error("part_failed", cause=failure)
+    assert "ValueError: invalid literal" in capsys.readouterr().err
