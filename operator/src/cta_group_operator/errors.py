@@ -5,6 +5,7 @@
     OperatorError
     ├── BadSetting             a setting or a kubeconfig is wrong: exit, a person must act
     ├── LeadershipLost         another replica may lead now: exit, so that nothing is written twice
+    ├── TaskEnded              a task that runs for ever ended: exit, so that a fresh process starts
     └── ApiError               one call to the Kubernetes API did not do what it was for
         ├── ApiUnavailable     no answer, or an answer that says "later": try again
         ├── Gone               the resourceVersion to watch from is too old: list again
@@ -25,6 +26,10 @@ class BadSetting(OperatorError, ValueError):
 
 class LeadershipLost(OperatorError):
     """The lease was not renewed in time."""
+
+
+class TaskEnded(OperatorError):
+    """A task that runs for ever ended without saying why."""
 
 
 class ApiError(OperatorError):

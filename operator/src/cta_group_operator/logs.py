@@ -1,4 +1,4 @@
-"""Logs of the control plane side: one event name and key/value fields a line, as text for people or JSON for collectors."""
+"""Logs of the control plane side: an event name and key/value fields a line, text for people or JSON for collectors."""
 
 import json
 import logging

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from cta_group_core.ids import NodeName
 from cta_group_core.nodes import NodeStatus
 from cta_group_core.quota import QuotaSpec, QuotaStatus
-from cta_group_core.scheduling import PodTerms
+from cta_group_core.scheduling import NodeFacts, PodTerms
 from cta_group_core.workload import WorkloadStatus
 
 Json = Mapping[str, Any]
@@ -138,6 +138,14 @@ class FailureEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeView:
+    """A node."""
+
+    facts: NodeFacts
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
 class NamespaceView:
     """A namespace; one that is being deleted takes no new objects."""
 
@@ -145,6 +153,10 @@ class NamespaceView:
     resource_version: str
     labels: Mapping[str, str]
     deleting: bool = False
+
+    def means_the_same(self, other: "NamespaceView") -> bool:
+        """Tell whether decisions are the same for both states."""
+        return (self.labels, self.deleting) == (other.labels, other.deleting)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,182 @@
+"""From wire structs to the values of ``ports``: pods and what makes them. None: the object is not ours to look at."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from cta_group_core.errors import InvalidText
+from cta_group_core.ids import NodeName
+from cta_group_core.names import ANNOTATION_POKED
+from cta_group_core.quantities import parse_count, parse_quantity
+from cta_group_core.scheduling import NodeTerm, PodTerms, Toleration
+from cta_group_core.selectors import Operator, Requirement
+from cta_group_operator.adapters import wire
+from cta_group_operator.ports import AffinityShape, ControllerView, FailureEvent, ObjectRef, PodView
+from cta_group_operator.resources import DEPLOYMENTS, EVENTS, JOBS, PODS, REPLICA_SETS, STATEFUL_SETS, Resource
+
+_QUIET_REASONS: Final = ("ContainerCreating", "PodInitializing")
+
+
+class Converter:
+    """Converts objects that ask for one resource."""
+
+    def __init__(self, resource_name: str) -> None:
+        self._resource_name = resource_name
+
+    def pod(self, pod: wire.Pod) -> PodView | None:
+        """Return a pod that asks for groups."""
+        spec, status = pod.spec or wire.PodSpec(), pod.status or wire.PodStatus()
+        requests = self._requests(spec)
+        if not requests:
+            return None
+        meta = pod.metadata
+        return PodView(
+            ref=_ref(PODS, meta),
+            resource_version=meta.resource_version,
+            requests=requests,
+            owner=_owner(meta),
+            created=meta.creation_timestamp or "",
+            priority=spec.priority or 0,
+            phase=status.phase or "Pending",
+            deleting=meta.deletion_timestamp is not None,
+            node=NodeName(spec.node_name) if spec.node_name else None,
+            gates=tuple(gate.name for gate in spec.scheduling_gates or ()),
+            terms=_terms(spec),
+            shape=_shape(meta, spec),
+            words=_words(status),
+        )
+
+    def controller(self, resource: Resource, found: wire.Controller) -> ControllerView | None:
+        """Return an object whose pod template asks for groups."""
+        spec = found.spec or wire.ControllerSpec()
+        requests = self._requests(spec.template.spec) if spec.template and spec.template.spec else ()
+        if not requests:
+            return None
+        status = found.status or wire.ControllerStatus()
+        failures = [one for one in status.conditions or () if (one.type, one.status) == ("ReplicaFailure", "True")]
+        return ControllerView(
+            ref=_ref(resource, found.metadata),
+            resource_version=found.metadata.resource_version,
+            requests=requests,
+            owner=_owner(found.metadata),
+            wanted=_wanted(resource, spec, status),
+            failure=failures[0].message or "" if failures else "",
+            poked=(found.metadata.annotations or {}).get(ANNOTATION_POKED, ""),
+        )
+
+    def _requests(self, spec: wire.PodSpec) -> tuple[int, ...]:
+        """Return the groups of each container that asks; sidecars count, other init containers may not ask."""
+        sidecars = [one for one in spec.init_containers or () if one.restart_policy == "Always"]
+        asked = [self._groups_of(container) for container in (*sidecars, *(spec.containers or ()))]
+        return tuple(groups for groups in asked if groups)
+
+    def _groups_of(self, container: wire.Container) -> int:
+        resources = container.resources or wire.Requirements()
+        text = (resources.requests or {}).get(self._resource_name) or (resources.limits or {}).get(self._resource_name)
+        try:
+            return parse_count(text) if text else 0
+        except InvalidText:
+            return 0
+
+
+def failure_event(event: wire.Event) -> FailureEvent | None:
+    """Return an event about a pod that could not be created."""
+    about = event.involved_object.uid if event.involved_object else None
+    if not about:
+        return None
+    last = event.last_timestamp or event.event_time or event.metadata.creation_timestamp or ""
+    ref = _ref(EVENTS, event.metadata)
+    return FailureEvent(ref, event.metadata.resource_version, about, event.message or "", last)
+
+
+def _ref(resource: Resource, meta: wire.Metadata) -> ObjectRef:
+    return ObjectRef(resource.group_version, resource.kind, meta.namespace, meta.name, meta.uid)
+
+
+def _owner(meta: wire.Metadata) -> ObjectRef | None:
+    for owner in meta.owner_references or ():
+        if owner.controller:
+            return ObjectRef(owner.api_version, owner.kind, meta.namespace, owner.name, owner.uid)
+    return None
+
+
+def _wanted(resource: Resource, spec: wire.ControllerSpec, status: wire.ControllerStatus) -> int | None:
+    if resource in (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS):
+        return 1 if spec.replicas is None else spec.replicas
+    if resource == JOBS:
+        return 0 if spec.suspend else (1 if spec.parallelism is None else spec.parallelism)
+    return status.desired_number_scheduled
+
+
+def _terms(spec: wire.PodSpec) -> PodTerms:
+    required = _required(spec)
+    requests = [(one.resources or wire.Requirements()).requests or {} for one in spec.containers or ()]
+    return PodTerms(
+        node_selector=tuple(sorted((spec.node_selector or {}).items())),
+        node_terms=None if required is None else tuple(_term(term) for term in required),
+        tolerations=tuple(
+            Toleration(one.key or "", one.operator or "Equal", one.value or "", one.effect or "")
+            for one in spec.tolerations or ()
+        ),
+        cpu_milli=_total(requests, "cpu", 1000),
+        memory_bytes=_total(requests, "memory", 1),
+    )
+
+
+def _required(spec: wire.PodSpec) -> list[wire.NodeTerm] | None:
+    node = spec.affinity.node_affinity if spec.affinity else None
+    return (node.required.node_selector_terms or []) if node and node.required else None
+
+
+def _term(term: wire.NodeTerm) -> NodeTerm:
+    return NodeTerm(_requirements(term.match_expressions), _requirements(term.match_fields))
+
+
+def _requirements(found: Iterable[wire.NodeRequirement] | None) -> tuple[Requirement, ...]:
+    return tuple(
+        Requirement(key=one.key, operator=Operator(one.operator), values=tuple(one.values or ())) for one in found or ()
+    )
+
+
+def _total(requests: Iterable[Mapping[str, str]], name: str, scale: int) -> int:
+    """Return the sum over containers, rounded up as the scheduler does; text that is no quantity counts nothing."""
+    total = 0
+    for request in requests:
+        try:
+            total += -(-parse_quantity(request.get(name, "0")) * scale // 1)
+        except InvalidText:
+            continue
+    return int(total)
+
+
+def quantity_or_zero(amounts: Mapping[str, str], name: str, scale: int = 1) -> int:
+    """Return one amount, 0 where there is none."""
+    return _total([amounts], name, scale)
+
+
+def _shape(meta: wire.Metadata, spec: wire.PodSpec) -> AffinityShape:
+    node = spec.affinity.node_affinity if spec.affinity else None
+    return AffinityShape(
+        has_annotations=bool(meta.annotations),
+        has_affinity=spec.affinity is not None,
+        has_node_affinity=node is not None,
+        has_preferred=bool(node and node.preferred),
+        term_fields=tuple(bool(term.match_fields) for term in _required(spec) or ()),
+    )
+
+
+def _words(status: wire.PodStatus) -> str:
+    """Return what is said about a pod that does not run: by kubelet, about a container, by the scheduler."""
+    if status.phase == "Failed":
+        return _join(status.reason, status.message)
+    for container in status.container_statuses or ():
+        waiting = container.state.waiting if container.state else None
+        if waiting and waiting.reason not in _QUIET_REASONS:
+            return _join(waiting.reason, waiting.message)
+    for condition in status.conditions or ():
+        if (condition.type, condition.status, condition.reason) == ("PodScheduled", "False", "Unschedulable"):
+            return condition.message or ""
+    return ""
+
+
+def _join(reason: str | None, message: str | None) -> str:
+    return ": ".join(part for part in (reason, message) if part)

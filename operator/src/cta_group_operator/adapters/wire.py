@@ -1,0 +1,260 @@
+"""The few fields of Kubernetes objects that decisions read, as typed structs: decoding skips all others.
+
+Every field may be missing or null: bookmarks come with nulls where objects have lists.
+"""
+
+from typing import Any
+
+from msgspec import Struct, field
+
+
+class OwnerReference(Struct, rename="camel"):
+    """metadata.ownerReferences."""
+
+    kind: str
+    name: str
+    uid: str
+    api_version: str = ""
+    controller: bool | None = None
+
+
+class Metadata(Struct, rename="camel"):
+    """metadata."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int | None = None
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    owner_references: list[OwnerReference] | None = None
+
+
+class Requirements(Struct):
+    """resources of a container."""
+
+    requests: dict[str, str] | None = None
+    limits: dict[str, str] | None = None
+
+
+class Container(Struct, rename="camel"):
+    """A container, its resources only."""
+
+    resources: Requirements | None = None
+    restart_policy: str | None = None
+
+
+class NodeRequirement(Struct):
+    """An expression or a field of a node term."""
+
+    key: str
+    operator: str
+    values: list[str] | None = None
+
+
+class NodeTerm(Struct, rename="camel"):
+    """A node selector term."""
+
+    match_expressions: list[NodeRequirement] | None = None
+    match_fields: list[NodeRequirement] | None = None
+
+
+class NodeSelector(Struct, rename="camel"):
+    """requiredDuringSchedulingIgnoredDuringExecution."""
+
+    node_selector_terms: list[NodeTerm] | None = None
+
+
+class NodeAffinity(Struct):
+    """affinity.nodeAffinity."""
+
+    required: NodeSelector | None = field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
+    preferred: list[dict[str, Any]] | None = field(default=None, name="preferredDuringSchedulingIgnoredDuringExecution")
+
+
+class Affinity(Struct, rename="camel"):
+    """affinity."""
+
+    node_affinity: NodeAffinity | None = None
+
+
+class Toleration(Struct):
+    """A toleration."""
+
+    key: str | None = None
+    operator: str | None = None
+    value: str | None = None
+    effect: str | None = None
+
+
+class Gate(Struct):
+    """A scheduling gate."""
+
+    name: str
+
+
+class PodSpec(Struct, rename="camel"):
+    """spec of a pod or of a template."""
+
+    containers: list[Container] | None = None
+    init_containers: list[Container] | None = None
+    node_name: str | None = None
+    node_selector: dict[str, str] | None = None
+    affinity: Affinity | None = None
+    tolerations: list[Toleration] | None = None
+    scheduling_gates: list[Gate] | None = None
+    priority: int | None = None
+
+
+class Condition(Struct):
+    """A condition."""
+
+    type: str
+    status: str
+    reason: str | None = None
+    message: str | None = None
+
+
+class Waiting(Struct):
+    """state.waiting of a container."""
+
+    reason: str | None = None
+    message: str | None = None
+
+
+class ContainerState(Struct):
+    """state of a container."""
+
+    waiting: Waiting | None = None
+    terminated: Waiting | None = None
+
+
+class ContainerStatus(Struct):
+    """status of a container."""
+
+    name: str
+    state: ContainerState | None = None
+
+
+class PodStatus(Struct, rename="camel"):
+    """status of a pod."""
+
+    phase: str | None = None
+    reason: str | None = None
+    message: str | None = None
+    conditions: list[Condition] | None = None
+    container_statuses: list[ContainerStatus] | None = None
+
+
+class Pod(Struct):
+    """A pod."""
+
+    metadata: Metadata
+    spec: PodSpec | None = None
+    status: PodStatus | None = None
+
+
+class Template(Struct):
+    """A pod template."""
+
+    spec: PodSpec | None = None
+
+
+class ControllerSpec(Struct):
+    """spec of a Deployment, ReplicaSet, StatefulSet, DaemonSet or Job."""
+
+    replicas: int | None = None
+    parallelism: int | None = None
+    suspend: bool | None = None
+    template: Template | None = None
+
+
+class ControllerStatus(Struct, rename="camel"):
+    """status of the same."""
+
+    conditions: list[Condition] | None = None
+    desired_number_scheduled: int | None = None
+    succeeded: int | None = None
+
+
+class Controller(Struct):
+    """Any object with a pod template."""
+
+    metadata: Metadata
+    spec: ControllerSpec | None = None
+    status: ControllerStatus | None = None
+
+
+class InvolvedObject(Struct):
+    """involvedObject of an event."""
+
+    uid: str | None = None
+
+
+class Event(Struct, rename="camel"):
+    """An event."""
+
+    metadata: Metadata
+    involved_object: InvolvedObject | None = None
+    message: str | None = None
+    last_timestamp: str | None = None
+    event_time: str | None = None
+
+
+class Taint(Struct):
+    """A taint."""
+
+    key: str
+    effect: str
+    value: str | None = None
+
+
+class NodeSpec(Struct):
+    """spec of a node."""
+
+    taints: list[Taint] | None = None
+    unschedulable: bool | None = None
+
+
+class NodeStatus(Struct):
+    """status of a node."""
+
+    allocatable: dict[str, str] | None = None
+
+
+class Node(Struct):
+    """A node."""
+
+    metadata: Metadata
+    spec: NodeSpec | None = None
+    status: NodeStatus | None = None
+
+
+class Namespace(Struct):
+    """A namespace."""
+
+    metadata: Metadata
+
+
+class ResourceQuotaSpec(Struct):
+    """spec of a ResourceQuota."""
+
+    hard: dict[str, str] | None = None
+
+
+class ResourceQuotaStatus(Struct):
+    """status of a ResourceQuota."""
+
+    hard: dict[str, str] | None = None
+    used: dict[str, str] | None = None
+
+
+class ResourceQuota(Struct):
+    """A ResourceQuota."""
+
+    metadata: Metadata
+    spec: ResourceQuotaSpec | None = None
+    status: ResourceQuotaStatus | None = None

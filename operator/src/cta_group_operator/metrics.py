@@ -1,0 +1,132 @@
+"""Every metric of the operator: declared together, there from the start, bounded by the cluster's own objects.
+
+Counters count in every replica. What describes the cluster comes from one collector over the leader's view, so that a
+series of an object that is gone disappears by itself, and a replica that does not lead tells nothing.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from cta_group_core.names import METRIC_PREFIX
+
+RECONCILED: Final = ("quota", "workload", "placement", "node")
+"""Kinds of work, the values of the label ``kind``."""
+_SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaFigures:
+    """One CTAQuota, in groups."""
+
+    name: str
+    hard: int
+    used: int
+    pending: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadFigures:
+    """One workload. ``blocked``: the reason of the condition that is False, None while nothing is."""
+
+    namespace: str
+    kind: str
+    name: str
+    requested: int
+    blocked: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What the leader sees now."""
+
+    leader: bool = False
+    quotas: Sequence[QuotaFigures] = ()
+    workloads: Sequence[WorkloadFigures] = ()
+    waiting: int = 0
+    """Pods whose gate is on."""
+    event_ages: Sequence[tuple[str, float]] = field(default_factory=tuple)
+    """For each watched kind, seconds since the API server said anything, a bookmark too."""
+
+
+class Metrics:
+    """The registry of this process and what counts in it."""
+
+    def __init__(self, version: str) -> None:
+        self.registry = CollectorRegistry()
+        self.released = self._counter("placement_released", "Pods whose gate was taken off with a node chosen")
+        self.pokes = self._counter("pokes", "ReplicaSets that were woken because quota has room again")
+        self.decode_errors = self._labelled("decode_errors", "Objects of the API that could not be read", "kind")
+        self.lists = self._labelled("lists", "Full lists of a kind: at the start, and after a watch was lost", "kind")
+        self.reconcile_errors = self._labelled(
+            "reconcile_errors", "Rounds of work that failed and are repeated", "kind"
+        )
+        self.reconcile_seconds = Histogram(
+            f"{METRIC_PREFIX}reconcile_seconds",
+            "Time of one round of work",
+            ["kind"],
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        for kind in RECONCILED:
+            self.reconcile_errors.labels(kind=kind)
+            self.reconcile_seconds.labels(kind=kind)
+        build = Gauge(f"{METRIC_PREFIX}build_info", "Version of this process", ["version"], registry=self.registry)
+        build.labels(version=version).set(1)
+
+    def follow(self, figures: Callable[[], Figures]) -> None:
+        """Collect from ``figures`` at each scrape."""
+        self.registry.register(_ClusterCollector(figures))
+
+    def _counter(self, name: str, meaning: str) -> Counter:
+        return Counter(f"{METRIC_PREFIX}{name}", meaning, registry=self.registry)
+
+    def _labelled(self, name: str, meaning: str, label: str) -> Counter:
+        return Counter(f"{METRIC_PREFIX}{name}", meaning, [label], registry=self.registry)
+
+
+class _ClusterCollector(Collector):
+    def __init__(self, figures: Callable[[], Figures]) -> None:
+        self._figures = figures
+
+    def collect(self) -> Iterable[Metric]:
+        now = self._figures()
+        yield _gauge("leader", "1 in the replica that leads", (), [((), float(now.leader))])
+        yield _gauge("watch_event_age_seconds", "Since a watched kind was heard of", ("kind",), _ages(now))
+        if now.leader:
+            yield _gauge("placement_waiting", "Pods whose gate is on", (), [((), float(now.waiting))])
+            yield from _quotas(now.quotas)
+            yield from _workloads(now.workloads)
+
+
+def _ages(now: Figures) -> list[tuple[tuple[str, ...], float]]:
+    return [((kind,), age) for kind, age in now.event_ages]
+
+
+def _quotas(quotas: Sequence[QuotaFigures]) -> Iterable[Metric]:
+    label = ("quota",)
+    yield _gauge("quota_hard", "Groups of a CTAQuota", label, [((one.name,), one.hard) for one in quotas])
+    yield _gauge("quota_used", "Groups its pods are charged for", label, [((one.name,), one.used) for one in quotas])
+    meaning = "Groups of pods that it keeps from being created"
+    yield _gauge("quota_pending", meaning, label, [((one.name,), one.pending) for one in quotas])
+
+
+def _workloads(workloads: Sequence[WorkloadFigures]) -> Iterable[Metric]:
+    labels = ("namespace", "kind", "name")
+    asked = [((one.namespace, one.kind, one.name), float(one.requested)) for one in workloads]
+    yield _gauge("workload_requested", "Groups that all wanted pods of a workload ask for", labels, asked)
+    blocked = [((one.namespace, one.kind, one.name, one.blocked), 1.0) for one in workloads if one.blocked]
+    yield _gauge("workload_blocked", "1 while a pod can not be created or placed", (*labels, "reason"), blocked)
+
+
+def _gauge(
+    name: str, meaning: str, labels: Sequence[str], samples: Iterable[tuple[Sequence[str], float]]
+) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(f"{METRIC_PREFIX}{name}", meaning, labels=labels)
+    for values, value in samples:
+        family.add_metric(values, value)
+    return family
