@@ -1,0 +1,200 @@
+"""Wires the operator together and runs it: every replica watches and answers admission, the leader works.
+
+When one of the tasks ends, the whole process does, with exit code 1: Kubernetes starts a fresh one.
+"""
+
+import asyncio
+import signal
+from collections.abc import Coroutine, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any, Final, NoReturn
+
+import kopf
+
+from cta_group_core.names import LABEL_REQUESTS
+from cta_group_operator import __version__
+from cta_group_operator.adapters import wire
+from cta_group_operator.adapters.connection import Connection, load_connection
+from cta_group_operator.adapters.convert import Converter, failure_event
+from cta_group_operator.adapters.convert_cluster import LimitConverter, NodeConverter, namespace
+from cta_group_operator.adapters.kube import KubeClient
+from cta_group_operator.adapters.lease import FencedApi, LeaderLease
+from cta_group_operator.adapters.list_watch import Followed, ListWatch
+from cta_group_operator.adapters.probes import serve_probes
+from cta_group_operator.clock import SystemClock
+from cta_group_operator.errors import BadSetting, NotFound, OperatorError, TaskEnded
+from cta_group_operator.handlers.kopf_operator import make_registry, run_kopf
+from cta_group_operator.handlers.own_kinds import OwnKinds
+from cta_group_operator.logs import EventLog
+from cta_group_operator.metrics import Figures, Metrics
+from cta_group_operator.reconcile.view import ClusterView
+from cta_group_operator.reconcile.work import Work, run_all
+from cta_group_operator.resources import CONTROLLERS, EVENTS, NAMESPACES, NODES, PODS, RESOURCE_QUOTAS
+from cta_group_operator.settings import Settings
+
+_log = EventLog(__name__)
+
+_LOGIN_SECONDS: Final = 600
+"""kopf asks for credentials again after this: a service account's token is renewed on disk within the hour."""
+
+
+class _Stop(Exception):
+    """Not an error: the way out of a task group."""
+
+
+def run(settings: Settings) -> int:
+    """Run until SIGTERM or SIGINT; return the exit code. Raises BadSetting."""
+    connection = load_connection(settings.kubeconfig)
+    try:
+        asyncio.run(_run(settings, connection))
+    except BaseExceptionGroup as group:
+        return _exit_code(list(_leaves(group)))
+    return 1
+
+
+def _exit_code(ends: Sequence[BaseException]) -> int:
+    """Say why the process ends. Tasks that were asked to stop tell nothing."""
+    told = [end for end in ends if not isinstance(end, _Stop)]
+    for end in told:
+        if isinstance(end, BadSetting):
+            raise end
+        _log.error("ended", reason=end, cause=None if isinstance(end, OperatorError) else end)
+    if not told:
+        _log.info("stopped")
+    return 1 if told else 0
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
+    for one in group.exceptions:
+        if isinstance(one, BaseExceptionGroup):
+            yield from _leaves(one)
+        else:
+            yield one
+
+
+async def _run(settings: Settings, connection: Connection) -> None:
+    async with KubeClient(connection) as client:
+        program = Program(settings, connection, client)
+        try:
+            async with (
+                serve_probes(settings.metrics_address, program.metrics.registry, program.not_ready),
+                asyncio.TaskGroup() as group,
+            ):
+                program.start(group)
+        finally:
+            await program.lease.release()
+
+
+class Program:
+    """Everything of one replica."""
+
+    def __init__(self, settings: Settings, connection: Connection, client: KubeClient) -> None:
+        clock = SystemClock()
+        self._settings = settings
+        self._connection = connection
+        self.metrics = Metrics(__version__)
+        self.lease = LeaderLease(
+            client, clock, namespace=settings.namespace, name=settings.lease_name, identity=settings.identity
+        )
+        view = ClusterView()
+        self._own_kinds = OwnKinds(view, client, self.metrics)
+        self._watches = [
+            ListWatch(client, what, clock, self.metrics) for what in what_to_follow(view, settings.resource_name)
+        ]
+        self._work = Work(settings, view, FencedApi(client, self.lease), clock, self.metrics)
+        self._listed = asyncio.Event()
+        self.metrics.follow(self._figures)
+
+    def start(self, group: asyncio.TaskGroup) -> None:
+        """Start all tasks in ``group``; whichever ends, by an error or without, ends the group."""
+        stop = asyncio.Event()
+        _on_signals(stop)
+        tasks: dict[str, Coroutine[Any, Any, Any]] = {
+            "stop": _stop_when(stop),
+            "lead": self._lead(),
+            **{f"watch {watch.kind}": watch.run() for watch in self._watches},
+            "own kinds": self._follow_own_kinds(stop),
+        }
+        for name, task in tasks.items():
+            group.create_task(_never_ending(name, task), name=name)
+
+    def not_ready(self) -> str:
+        """Return what is still to come before this replica can answer; empty when nothing is."""
+        if not self._listed.is_set():
+            return "the project's own kinds are not listed yet"
+        behind = [watch.kind for watch in self._watches if not watch.synced.is_set()]
+        return f"not listed yet: {', '.join(behind)}" if behind else ""
+
+    async def _follow_own_kinds(self, stop: asyncio.Event) -> None:
+        try:
+            await self._own_kinds.list_all()
+        except NotFound as absent:
+            raise BadSetting(f"the kinds of ctagroup.dev are not installed in this cluster: {absent}") from absent
+        self._listed.set()
+        registry = make_registry(lambda: _kopf_connection(self._connection))
+        self._own_kinds.register(registry)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._own_kinds.list_again(), name="list own kinds")
+            group.create_task(_never_ending("kopf", run_kopf(registry, lambda: _on_signals(stop))), name="kopf")
+
+    async def _lead(self) -> None:
+        await self._listed.wait()
+        for watch in self._watches:
+            await watch.synced.wait()
+        await self.lease.acquire()
+        self._work.mark_everything()
+        await run_all({"lease": self.lease.hold, **self._work.loops()})
+
+    def _figures(self) -> Figures:
+        ages = tuple((watch.kind, watch.event_age_seconds()) for watch in self._watches)
+        figures = self._work.figures() if self.lease.is_held else Figures()
+        return replace(figures, event_ages=ages)
+
+
+def what_to_follow(view: ClusterView, resource_name: str) -> list[Followed[Any, Any]]:
+    """Return every kind that is not the project's own, and where it goes."""
+    converter = Converter(resource_name)
+    controllers: list[Followed[Any, Any]] = [
+        Followed(resource, wire.Controller, partial(converter.controller, resource), view.controllers[resource.kind])
+        for resource in CONTROLLERS
+    ]
+    return [
+        Followed(PODS, wire.Pod, converter.pod, view.pods, {"labelSelector": f"{LABEL_REQUESTS}=true"}),
+        Followed(NODES, wire.Node, NodeConverter(resource_name).node, view.nodes),
+        Followed(NAMESPACES, wire.Namespace, namespace, view.namespaces),
+        Followed(RESOURCE_QUOTAS, wire.ResourceQuota, LimitConverter(resource_name).limit, view.limits),
+        Followed(EVENTS, wire.Event, failure_event, view.failures, {"fieldSelector": "reason=FailedCreate"}),
+        *controllers,
+    ]
+
+
+async def _never_ending(name: str, task: Coroutine[Any, Any, Any]) -> NoReturn:
+    await task
+    raise TaskEnded(f"task {name!r} ended, which it never should")
+
+
+async def _stop_when(stop: asyncio.Event) -> NoReturn:
+    await stop.wait()
+    raise _Stop
+
+
+def _on_signals(stop: asyncio.Event) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+
+
+def _kopf_connection(connection: Connection) -> kopf.ConnectionInfo:
+    scheme, _, token = (connection.authorization() or "").partition(" ")
+    certificate, key = connection.certificate_files
+    return kopf.ConnectionInfo(
+        server=connection.server,
+        ca_path=connection.authority_file,
+        insecure=not connection.verifies,
+        scheme=scheme or None,
+        token=token or None,
+        certificate_path=certificate,
+        private_key_path=key,
+        expiration=datetime.now(UTC) + timedelta(seconds=_LOGIN_SECONDS),
+    )

@@ -1,0 +1,1 @@
+"""What the operator does about each kind: read the stores, decide by ``core``, write what differs, once."""

@@ -1,0 +1,58 @@
+"""Stable facts of a CTANode as labels of its node, for selectors. Never a number that changes with load."""
+
+import re
+from typing import Final
+
+from cta_group_core.names import LABEL_GPU_PRODUCT, LABEL_GROUPS_PER_GPU, LABEL_SIMULATED
+from cta_group_core.nodes import NodeStatus
+from cta_group_operator.errors import NotFound
+from cta_group_operator.logs import EventLog
+from cta_group_operator.ports import KubeApi
+from cta_group_operator.reconcile.view import ClusterView
+from cta_group_operator.resources import NODES
+
+_log = EventLog(__name__)
+
+_LABELS: Final = (LABEL_GPU_PRODUCT, LABEL_GROUPS_PER_GPU, LABEL_SIMULATED)
+_MOST: Final = 63
+
+
+class NodeLabeller:
+    """One round a node that has a CTANode."""
+
+    def __init__(self, view: ClusterView, api: KubeApi) -> None:
+        self._view = view
+        self._api = api
+
+    async def reconcile(self, name: str) -> None:
+        """Set the labels that differ, and remove those that do not hold any more."""
+        node, cta_node = self._view.nodes.get(name), self._view.cta_nodes.get(name)
+        if node is None or cta_node is None:
+            return
+        wanted = labels_of(cta_node.status)
+        changes = {key: wanted.get(key) for key in _LABELS if node.facts.labels.get(key) != wanted.get(key)}
+        if not changes:
+            return
+        try:
+            await self._api.merge_patch(NODES.path(name=name), {"metadata": {"labels": changes}})
+        except NotFound:
+            return
+        _log.info("node_labelled", node=name, **{key.rpartition("/")[2]: value for key, value in changes.items()})
+
+
+def labels_of(status: NodeStatus) -> dict[str, str]:
+    """Return the labels of a node. What differs between its GPUs has none."""
+    served = [gpu for gpu in status.gpus if gpu.capacity]
+    products = {label_value(gpu.product) for gpu in served}
+    sizes = {str(gpu.capacity) for gpu in served}
+    labels = {LABEL_SIMULATED: "true"} if status.simulated else {}
+    if len(products) == 1:
+        labels[LABEL_GPU_PRODUCT] = products.pop()
+    if len(sizes) == 1:
+        labels[LABEL_GROUPS_PER_GPU] = sizes.pop()
+    return labels
+
+
+def label_value(text: str) -> str:
+    """Return text in the form that a label's value may have: ``NVIDIA H100 80GB HBM3`` becomes dashes for blanks."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text)[:_MOST].strip("-._")

@@ -1,0 +1,118 @@
+"""Keys to look at: events only mark them, one round a key runs at a time, failures come again later.
+
+A key that is marked while its round runs gets another round afterwards, so that no change is missed; a key that is
+marked often has rounds at least ``spacing_seconds`` apart.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Final, Generic, NoReturn, TypeVar
+
+from cta_group_operator.errors import ApiError, Conflict
+from cta_group_operator.logs import EventLog
+from cta_group_operator.metrics import Metrics
+from cta_group_operator.ports import Clock
+
+_log = EventLog(__name__)
+
+_RETRY_SECONDS: Final = (0.2, 30.0)
+Key = TypeVar("Key", bound=Hashable)
+
+
+class WorkQueue(Generic[Key]):
+    """Runs rounds of work for keys that were marked, at most ``concurrency`` at once."""
+
+    def __init__(
+        self,
+        kind: str,
+        work: Callable[[Key], Awaitable[None]],
+        *,
+        clock: Clock,
+        metrics: Metrics,
+        concurrency: int = 8,
+        spacing_seconds: float = 0.0,
+    ) -> None:
+        self._kind = kind
+        self._work = work
+        self._clock = clock
+        self._metrics = metrics
+        self._concurrency = concurrency
+        self._spacing_seconds = spacing_seconds
+        self._due: dict[Key, float] = {}
+        self._started: dict[Key, float] = {}
+        self._failures: dict[Key, int] = {}
+        self._running: dict[Key, asyncio.Task[None]] = {}
+        self._changed = asyncio.Event()
+
+    def mark(self, key: Key, after_seconds: float = 0.0) -> None:
+        """Have a round for ``key``, not before ``after_seconds``; an earlier appointment stays."""
+        now = self._clock.monotonic()
+        due = max(now + after_seconds, self._started.get(key, -self._spacing_seconds) + self._spacing_seconds)
+        if self._due.get(key, due + 1) > due:
+            self._due[key] = due
+            self._changed.set()
+
+    @property
+    def is_idle(self) -> bool:
+        """Tell whether nothing is due now and nothing runs."""
+        now = self._clock.monotonic()
+        return not self._running and all(due > now for due in self._due.values())
+
+    async def run(self) -> NoReturn:
+        """Work for ever. Cancelling it cancels the rounds that run."""
+        async with asyncio.TaskGroup() as rounds:
+            while True:
+                self._changed.clear()
+                next_due = self._start_due(rounds)
+                try:
+                    async with asyncio.timeout(next_due):
+                        await self._changed.wait()
+                except TimeoutError:
+                    continue
+
+    def _start_due(self, rounds: asyncio.TaskGroup) -> float | None:
+        """Start what is due and may run; return seconds until the next appointment, None when there is none."""
+        now = self._clock.monotonic()
+        waits = [due - now for key, due in self._due.items() if due > now and key not in self._running]
+        for key in sorted((key for key, due in self._due.items() if due <= now), key=lambda key: self._due[key]):
+            if len(self._running) >= self._concurrency:
+                break
+            if key not in self._running:
+                del self._due[key]
+                self._started[key] = now
+                self._running[key] = rounds.create_task(self._round(key))
+        return min(waits, default=None)
+
+    async def _round(self, key: Key) -> None:
+        try:
+            with self._metrics.reconcile_seconds.labels(kind=self._kind).time():
+                await self._work(key)
+        except Conflict as newer:
+            _log.debug("decided_on_old_state", kind=self._kind, key=key, cause=newer)
+            self._again(key)
+        except ApiError as failed:
+            _log.warning("reconcile_failed", kind=self._kind, key=key, cause=failed)
+            self._again(key)
+        except Exception as broken:  # noqa: BLE001 - the outermost loop: one key that breaks must not stop the others
+            _log.error("reconcile_broke", kind=self._kind, key=key, cause=broken)
+            self._again(key)
+        else:
+            self._failures.pop(key, None)
+        finally:
+            del self._running[key]
+            self._forget_start_of(key)
+            self._changed.set()
+
+    def _again(self, key: Key) -> None:
+        self._metrics.reconcile_errors.labels(kind=self._kind).inc()
+        count = self._failures[key] = self._failures.get(key, 0) + 1
+        shortest, longest = _RETRY_SECONDS
+        self.mark(key, min(longest, shortest * 2 ** min(count - 1, 10)))
+
+    def _forget_start_of(self, key: Key) -> None:
+        """Keep the start of a round only as long as it can delay another, so that deleted objects leave nothing."""
+        if key not in self._due and not self._spacing_seconds:
+            self._started.pop(key, None)
+        if len(self._started) > 10_000:  # noqa: PLR2004 - a bound, not a limit anyone meets
+            oldest = self._clock.monotonic() - self._spacing_seconds
+            self._started = {key: start for key, start in self._started.items() if start > oldest}

@@ -1,0 +1,123 @@
+"""Everything the operator knows of the cluster: one store a kind, and the look-ups that decisions need."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from cta_group_core.ids import NodeName
+from cta_group_operator.ports import (
+    ControllerView,
+    CtaNodeView,
+    FailureEvent,
+    LimitView,
+    NamespaceView,
+    NodeView,
+    ObjectRef,
+    PodView,
+    QuotaView,
+    WorkloadView,
+)
+from cta_group_operator.resources import CONTROLLERS
+from cta_group_operator.store import Store
+
+
+class ClusterView:
+    """The stores, and indexes that follow them."""
+
+    def __init__(self) -> None:
+        self.pods = Store[PodView](lambda pod: (pod.ref.namespace, pod.ref.name))
+        self.nodes = Store[NodeView](lambda node: ("", node.facts.name))
+        self.namespaces = Store[NamespaceView](lambda space: ("", space.name))
+        self.limits = Store[LimitView](lambda limit: (limit.ref.namespace, limit.ref.name))
+        self.quotas = Store[QuotaView](lambda quota: ("", quota.ref.name))
+        self.cta_nodes = Store[CtaNodeView](lambda node: ("", node.name))
+        self.workloads = Store[WorkloadView](lambda workload: (workload.ref.namespace, workload.ref.name))
+        self.failures = Store[FailureEvent](lambda event: (event.ref.namespace, event.ref.name))
+        self.controllers = {
+            resource.kind: Store[ControllerView](lambda one: (one.ref.namespace, one.ref.name))
+            for resource in CONTROLLERS
+        }
+        self._by_uid: dict[str, ControllerView] = {}
+        self._children: defaultdict[str, set[str]] = defaultdict(set)
+        self._failures_about: defaultdict[str, dict[str, FailureEvent]] = defaultdict(dict)
+        self._pods_of: defaultdict[str, dict[str, PodView]] = defaultdict(dict)
+        for store in self.controllers.values():
+            store.subscribe(self._index_controller)
+        self.failures.subscribe(self._index_failure)
+        self.pods.subscribe(self._index_pod)
+
+    def controller(self, uid: str) -> ControllerView | None:
+        """Return a controller by its uid."""
+        return self._by_uid.get(uid)
+
+    def all_controllers(self) -> Iterator[ControllerView]:
+        """Return every controller whose pods ask for groups."""
+        return iter(tuple(self._by_uid.values()))
+
+    def controllers_under(self, top: ObjectRef) -> tuple[ControllerView, ...]:
+        """Return the followed controllers whose chain of owners ends at ``top``, itself first when it is one."""
+        found: list[ControllerView] = []
+        uids = [top.uid]
+        while uids:
+            uid = uids.pop()
+            if uid in self._by_uid:
+                found.append(self._by_uid[uid])
+            uids += sorted(self._children.get(uid, ()))
+        return tuple(found)
+
+    def limits_of(self, quota: str) -> tuple[LimitView, ...]:
+        """Return the ResourceQuotas of one CTAQuota."""
+        return tuple(limit for limit in self.limits if limit.quota == quota)
+
+    def pods_of(self, uid: str) -> tuple[PodView, ...]:
+        """Return the pods that an object controls directly."""
+        return tuple(self._pods_of.get(uid, {}).values())
+
+    def newest_failure(self, uid: str) -> FailureEvent | None:
+        """Return the newest event about a pod that a controller could not create."""
+        return max(self._failures_about.get(uid, {}).values(), key=lambda event: event.last, default=None)
+
+    def top_owner(self, ref: ObjectRef, owner: ObjectRef | None) -> ObjectRef:
+        """Return the end of the chain of controllers; an owner of a kind that is not followed ends it."""
+        while owner is not None:
+            ref, above = owner, self._by_uid.get(owner.uid)
+            owner = above.owner if above is not None else None
+        return ref
+
+    def node_pods(self) -> dict[NodeName, list[PodView]]:
+        """Return the pods that are bound and not over, by node."""
+        bound: dict[NodeName, list[PodView]] = {}
+        for pod in self.pods:
+            if pod.node is not None and not pod.is_over:
+                bound.setdefault(pod.node, []).append(pod)
+        return bound
+
+    def _index_controller(self, before: ControllerView | None, after: ControllerView | None) -> None:
+        if before is not None and (after is None or after.ref.uid != before.ref.uid):
+            self._by_uid.pop(before.ref.uid, None)
+        if before is not None and before.owner is not None:
+            children = self._children[before.owner.uid]
+            children.discard(before.ref.uid)
+            if not children:
+                del self._children[before.owner.uid]
+        if after is not None:
+            self._by_uid[after.ref.uid] = after
+            if after.owner is not None:
+                self._children[after.owner.uid].add(after.ref.uid)
+
+    def _index_failure(self, before: FailureEvent | None, after: FailureEvent | None) -> None:
+        if before is not None:
+            about = self._failures_about[before.about]
+            about.pop(before.ref.uid, None)
+            if not about:
+                del self._failures_about[before.about]
+        if after is not None:
+            self._failures_about[after.about][after.ref.uid] = after
+
+    def _index_pod(self, before: PodView | None, after: PodView | None) -> None:
+        if before is not None and before.owner is not None:
+            pods = self._pods_of[before.owner.uid]
+            pods.pop(before.ref.uid, None)
+            if not pods:
+                del self._pods_of[before.owner.uid]
+        if after is not None and after.owner is not None:
+            self._pods_of[after.owner.uid][after.ref.uid] = after

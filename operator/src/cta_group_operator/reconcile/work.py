@@ -1,0 +1,198 @@
+"""All the leader's work together: who must look when something changed, and the queues that run it."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+from cta_group_operator.metrics import Figures, Metrics, QuotaFigures
+from cta_group_operator.ports import (
+    Clock,
+    ControllerView,
+    CtaNodeView,
+    FailureEvent,
+    KubeApi,
+    LimitView,
+    NamespaceView,
+    NodeView,
+    ObjectRef,
+    PodView,
+    QuotaView,
+    WorkloadView,
+)
+from cta_group_operator.reconcile.denied import Denials
+from cta_group_operator.reconcile.events import EventWriter
+from cta_group_operator.reconcile.node_labels import NodeLabeller
+from cta_group_operator.reconcile.placement import PLAN, Placement
+from cta_group_operator.reconcile.queue import WorkQueue
+from cta_group_operator.reconcile.quota import QuotaReconciler
+from cta_group_operator.reconcile.view import ClusterView
+from cta_group_operator.reconcile.workload import WorkloadReconciler
+from cta_group_operator.settings import Settings
+
+_QUOTA_SPACING_SECONDS: Final = 0.3
+"""Each pod changes what its quota uses; its status need not follow faster than this."""
+_WORKLOAD_SPACING_SECONDS: Final = 0.2
+
+
+class Work:
+    """The reconcilers, their queues, and what marks them. Marks are taken at any time; the leader runs the queues."""
+
+    def __init__(self, settings: Settings, view: ClusterView, api: KubeApi, clock: Clock, metrics: Metrics) -> None:
+        self._view = view
+        events = EventWriter(api, clock, settings.identity)
+        self._denials = Denials(view, settings.resource_name)
+        self.placement = Placement(
+            view, api, clock, metrics=metrics, events=events, enabled=settings.placement, tell=self._pod_must_be_told
+        )
+        quota = QuotaReconciler(view, api, clock, self._denials, settings.resource_name)
+        self._explainer = WorkloadReconciler(
+            view, api, clock, metrics=metrics, events=events, denials=self._denials, refusals=self.placement.refusals
+        )
+        self._quotas = WorkQueue[str](
+            "quota", quota.reconcile, clock=clock, metrics=metrics, spacing_seconds=_QUOTA_SPACING_SECONDS
+        )
+        self._workloads = WorkQueue[ObjectRef](
+            "workload",
+            self._explainer.reconcile,
+            clock=clock,
+            metrics=metrics,
+            spacing_seconds=_WORKLOAD_SPACING_SECONDS,
+        )
+        self._nodes = WorkQueue[str]("node", NodeLabeller(view, api).reconcile, clock=clock, metrics=metrics)
+        self._subscribe()
+
+    def loops(self) -> dict[str, Callable[[], Coroutine[Any, Any, Any]]]:
+        """Return what the leader runs, by name."""
+        return {
+            "quotas": self._quotas.run,
+            "workloads": self._workloads.run,
+            "nodes": self._nodes.run,
+            "plans": self.placement.plans.run,
+            "releases": self.placement.releases.run,
+            "reports": self.placement.reports.run,
+        }
+
+    def mark_everything(self) -> None:
+        """Look at everything afresh."""
+        for quota in self._view.quotas:
+            self._quotas.mark(quota.ref.name)
+        for limit in self._view.limits:
+            if limit.quota is not None:
+                self._quotas.mark(limit.quota)
+        for controller in self._view.all_controllers():
+            self._mark_top(controller.ref, controller.owner)
+        for pod in self._view.pods:
+            self._mark_top(pod.ref, pod.owner)
+        for node in self._view.cta_nodes:
+            self._nodes.mark(node.name)
+        self.placement.plans.mark(PLAN)
+
+    def figures(self) -> Figures:
+        """Return what the metrics tell of the cluster."""
+        quotas = [
+            QuotaFigures(one.ref.name, one.spec.groups, one.status.used, one.status.pending)
+            for one in self._view.quotas
+        ]
+        return Figures(
+            leader=True,
+            quotas=quotas,
+            workloads=tuple(self._explainer.figures.values()),
+            waiting=self.placement.waiting,
+        )
+
+    def _subscribe(self) -> None:
+        view = self._view
+        view.quotas.subscribe(self._quota_changed)
+        view.limits.subscribe(self._limit_changed)
+        view.namespaces.subscribe(self._namespace_changed)
+        view.pods.subscribe(self._pod_changed)
+        view.nodes.subscribe(self._node_changed)
+        view.cta_nodes.subscribe(self._cta_node_changed)
+        view.workloads.subscribe(self._workload_changed)
+        view.failures.subscribe(self._failure_changed)
+        for store in view.controllers.values():
+            store.subscribe(self._controller_changed)
+
+    def _quota_changed(self, before: QuotaView | None, after: QuotaView | None) -> None:
+        if before is not None and after is not None and before.spec == after.spec:
+            self._quotas.mark(after.ref.name)
+            return
+        for one in (before, after, *self._view.quotas):  # its namespaces may belong to another now
+            if one is not None:
+                self._quotas.mark(one.ref.name)
+
+    def _limit_changed(self, before: LimitView | None, after: LimitView | None) -> None:
+        for limit in (before, after):
+            if limit is not None:
+                for quota in [limit.quota] if limit.quota else [one.ref.name for one in self._view.quotas]:
+                    self._quotas.mark(quota)
+                self._mark_denied_in(limit.ref.namespace)
+
+    def _mark_denied_in(self, namespace: str) -> None:
+        for controller in self._view.all_controllers():
+            if controller.ref.namespace == namespace and self._denials.failure_of(controller) is not None:
+                self._mark_top(controller.ref, controller.owner)
+
+    def _namespace_changed(self, before: NamespaceView | None, after: NamespaceView | None) -> None:
+        if before is not None and after is not None and before.means_the_same(after):
+            return
+        for quota in self._view.quotas:
+            self._quotas.mark(quota.ref.name)
+
+    def _pod_changed(self, before: PodView | None, after: PodView | None) -> None:
+        for pod in (before, after):
+            if pod is not None:
+                self._mark_top(pod.ref, pod.owner)
+
+    def _controller_changed(self, before: ControllerView | None, after: ControllerView | None) -> None:
+        for one in (before, after):
+            if one is not None:
+                self._mark_top(one.ref, one.owner)
+        self._mark_quota_if_denied(after)
+
+    def _failure_changed(self, _: FailureEvent | None, after: FailureEvent | None) -> None:
+        controller = self._view.controller(after.about) if after is not None else None
+        if controller is not None:
+            self._mark_top(controller.ref, controller.owner)
+            self._mark_quota_if_denied(controller)
+
+    def _mark_quota_if_denied(self, controller: ControllerView | None) -> None:
+        if controller is None:
+            return
+        limit = next((one for one in self._view.limits if one.ref.namespace == controller.ref.namespace), None)
+        if limit is not None and limit.quota is not None and self._denials.is_denied_groups(controller):
+            self._quotas.mark(limit.quota)
+
+    def _node_changed(self, before: NodeView | None, after: NodeView | None) -> None:
+        if before is not None and after is not None and before.facts == after.facts:
+            return
+        self.placement.plans.mark(PLAN)
+        if after is not None:
+            self._nodes.mark(after.facts.name)
+
+    def _cta_node_changed(self, _: CtaNodeView | None, after: CtaNodeView | None) -> None:
+        self.placement.plans.mark(PLAN)
+        if after is not None:
+            self._nodes.mark(after.name)
+
+    def _workload_changed(self, before: WorkloadView | None, after: WorkloadView | None) -> None:
+        """Repair what somebody else changed or deleted."""
+        told = after or before
+        status = told.status if told is not None else None
+        if told is None or status is None:
+            return
+        owner = status.owner
+        self._workloads.mark(ObjectRef(owner.api_version, owner.kind, told.ref.namespace, owner.name, told.owner_uid))
+
+    def _pod_must_be_told(self, pod: PodView) -> None:
+        self._mark_top(pod.ref, pod.owner)
+
+    def _mark_top(self, ref: ObjectRef, owner: ObjectRef | None) -> None:
+        self._workloads.mark(self._view.top_owner(ref, owner))
+
+
+async def run_all(loops: dict[str, Callable[[], Coroutine[Any, Any, Any]]]) -> None:
+    """Run all loops until one of them ends, which none does by itself."""
+    async with asyncio.TaskGroup() as group:
+        for name, loop in loops.items():
+            group.create_task(loop(), name=name)

@@ -1,0 +1,159 @@
+"""CTAWorkload: one object per top owner that explains why its pods are not running, written when it changes."""
+
+from cta_group_core.conditions import merge_conditions
+from cta_group_core.explain import WorkloadFacts, explain
+from cta_group_core.names import ANNOTATION_POKED, QUOTA_OBJECT_NAME
+from cta_group_core.nodes import ConditionStatus
+from cta_group_core.workload import WorkloadOwner, WorkloadStatus, object_name
+from cta_group_operator.errors import Conflict, NotFound
+from cta_group_operator.logs import EventLog
+from cta_group_operator.metrics import Metrics, WorkloadFigures
+from cta_group_operator.ports import Clock, ControllerView, KubeApi, ObjectRef, WorkloadView
+from cta_group_operator.reconcile.denied import Denials
+from cta_group_operator.reconcile.events import EventWriter
+from cta_group_operator.reconcile.view import ClusterView
+from cta_group_operator.reconcile.workload_facts import workload_facts
+from cta_group_operator.reconcile.written import LastWritten
+from cta_group_operator.resources import CTA_WORKLOADS, REPLICA_SETS
+
+_log = EventLog(__name__)
+
+
+class WorkloadReconciler:
+    """One round a top owner. ``refusals``: of the placement, by pod uid."""
+
+    def __init__(
+        self,
+        view: ClusterView,
+        api: KubeApi,
+        clock: Clock,
+        *,
+        metrics: Metrics,
+        events: EventWriter,
+        denials: Denials,
+        refusals: dict[str, str],
+    ) -> None:
+        self._view = view
+        self._api = api
+        self._clock = clock
+        self._metrics = metrics
+        self._events = events
+        self._denials = denials
+        self._refusals = refusals
+        self._written = LastWritten[WorkloadStatus | None]()
+        self.figures: dict[str, WorkloadFigures] = {}
+        """By uid of the top owner."""
+
+    async def reconcile(self, top: ObjectRef) -> None:
+        """Explain one workload, wake its ReplicaSets when their quota has room again."""
+        name = object_name(top.kind, top.name)
+        existing = self._view.workloads.get(name, top.namespace)
+        facts = workload_facts(top, self._view, self._denials, self._refusals)
+        if facts is None:
+            self.figures.pop(top.uid, None)
+            await self._remove(top, existing)
+            return
+        for controller in self._view.controllers_under(top):
+            await self._poke(controller)
+        if existing is not None and existing.owner_uid != top.uid:
+            await self._replace_predecessor(existing)
+        await self._tell(top, name, existing, _status(top, facts))
+
+    async def _remove(self, top: ObjectRef, existing: WorkloadView | None) -> None:
+        """Remove the explanation of a workload that does not ask any more; one that is gone takes it along itself."""
+        if existing is None or existing.owner_uid != top.uid:
+            return
+        try:
+            path = CTA_WORKLOADS.path(existing.ref.namespace, existing.ref.name)
+            await self._api.delete(path, existing.resource_version)
+        except NotFound:
+            return
+
+    async def _replace_predecessor(self, existing: WorkloadView) -> None:
+        """Make room for a workload that was deleted and made again under the same name."""
+        try:
+            path = CTA_WORKLOADS.path(existing.ref.namespace, existing.ref.name)
+            await self._api.delete(path, existing.resource_version)
+        except NotFound:
+            pass
+        raise Conflict(f"{existing.ref} explained an older workload of that name; looked at again when it is gone")
+
+    async def _tell(self, top: ObjectRef, name: str, existing: WorkloadView | None, status: WorkloadStatus) -> None:
+        key = (top.namespace, name)
+        seen = existing.status if existing is not None else None
+        before = self._written.current(key, seen, existing.resource_version if existing is not None else "0")
+        if before is not None and before.owner != status.owner:
+            before = None
+        moment = self._clock.utc_text()
+        conditions = merge_conditions(before.conditions if before else (), status.conditions, moment)
+        status = status.model_copy(update={"conditions": conditions})
+        self.figures[top.uid] = _figures(top, status)
+        if status == before:
+            return
+        if existing is None and before is None:
+            await self._create(top, name)
+        path = CTA_WORKLOADS.path(top.namespace, name, "status")
+        answer = await self._api.merge_patch(path, {"status": status.as_api()})
+        self._written.remember(key, status, answer)
+        await self._announce(top, before, status)
+
+    async def _create(self, top: ObjectRef, name: str) -> None:
+        owner = {"apiVersion": top.api_version, "kind": top.kind, "name": top.name, "uid": top.uid}
+        body = {
+            "apiVersion": CTA_WORKLOADS.group_version,
+            "kind": CTA_WORKLOADS.kind,
+            "metadata": {"name": name, "namespace": top.namespace, "ownerReferences": [owner]},
+        }
+        try:
+            await self._api.create(CTA_WORKLOADS.path(top.namespace), body)
+        except Conflict:
+            _log.debug("workload_exists", workload=name)  # by an attempt whose status was not written
+
+    async def _announce(self, top: ObjectRef, before: WorkloadStatus | None, now: WorkloadStatus) -> None:
+        """Write an event on the workload for each obstacle that is new."""
+        known = {one.type: one.reason for one in before.conditions} if before else {}
+        for condition in now.conditions:
+            new = known.get(condition.type) != condition.reason
+            if condition.status is ConditionStatus.FALSE and new and condition.reason not in _TRANSIENT:
+                since = condition.last_transition_time or ""
+                await self._events.write(top, condition.reason, condition.message, once_for=since)
+
+    async def _poke(self, controller: ControllerView) -> None:
+        """Wake a denied ReplicaSet when its quota has room: its own back-off grows to 17 minutes.
+
+        The quota object's version is what is written, so one state of the quota wakes a ReplicaSet at most once.
+        """
+        if controller.ref.kind != REPLICA_SETS.kind or not self._denials.is_denied_groups(controller):
+            return
+        limit = self._view.limits.get(QUOTA_OBJECT_NAME, controller.ref.namespace)
+        if limit is None or limit.enforced is None or limit.used is None:
+            return
+        has_room = limit.enforced - limit.used >= sum(controller.requests)
+        if not has_room or controller.poked == limit.resource_version:
+            return
+        body = {"metadata": {"annotations": {ANNOTATION_POKED: limit.resource_version}}}
+        await self._api.merge_patch(REPLICA_SETS.path(controller.ref.namespace, controller.ref.name), body)
+        self._metrics.pokes.inc()
+        _log.info("poked", replica_set=controller.ref, enforced=limit.enforced, used=limit.used)
+
+
+_TRANSIENT = ("Waiting", "QuotaRetry", "QuotaMoving", "QuotaNotCounted")
+"""Reasons that pass within seconds by themselves: told in the status, no event."""
+
+
+def _status(top: ObjectRef, facts: WorkloadFacts) -> WorkloadStatus:
+    answer = explain(facts)
+    return WorkloadStatus(
+        owner=WorkloadOwner(api_version=top.api_version, kind=top.kind, name=top.name),
+        message=answer.message,
+        groups_per_pod=facts.groups_per_pod,
+        replicas_wanted=facts.wanted,
+        replicas_running=facts.running,
+        conditions=answer.conditions,
+    )
+
+
+def _figures(top: ObjectRef, status: WorkloadStatus) -> WorkloadFigures:
+    blocked = [one.reason for one in status.conditions if one.status is ConditionStatus.FALSE]
+    requested = status.groups_per_pod * status.replicas_wanted
+    return WorkloadFigures(top.namespace, top.kind, top.name, requested, blocked[0] if blocked else None)

@@ -1,0 +1,79 @@
+"""What is known of one workload, as the explanation needs it. Pure reads of the view."""
+
+from collections.abc import Mapping
+
+from cta_group_core.explain import PodFacts, QuotaFacts, Stage, WorkloadFacts
+from cta_group_core.names import QUOTA_OBJECT_NAME
+from cta_group_operator.ports import ControllerView, ObjectRef, PodView
+from cta_group_operator.reconcile.denied import Denials
+from cta_group_operator.reconcile.in_flight import is_gated
+from cta_group_operator.reconcile.view import ClusterView
+from cta_group_operator.resources import PODS
+
+
+def workload_facts(
+    top: ObjectRef, view: ClusterView, denials: Denials, refusals: Mapping[str, str]
+) -> WorkloadFacts | None:
+    """Return the facts of the workload whose top owner is ``top``; None when nothing of it asks for groups any more."""
+    controllers = view.controllers_under(top)
+    pods = _pods(top, controllers, view)
+    if not controllers and not pods:
+        return None
+    failures = [failure for one in controllers if (failure := denials.failure_of(one)) is not None]
+    return WorkloadFacts(
+        wanted=_wanted(top, controllers, pods),
+        groups_per_pod=sum(controllers[0].requests) if controllers else max(pod.groups for pod in pods),
+        pods=tuple(_pod_facts(pod, refusals.get(pod.ref.uid)) for pod in pods if not pod.deleting),
+        failure=failures[0] if failures else None,
+        quota=quota_facts(top.namespace, view),
+    )
+
+
+def quota_facts(namespace: str, view: ClusterView) -> QuotaFacts | None:
+    """Return the CTAQuota of a namespace with its numbers now; None without one."""
+    limit = view.limits.get(QUOTA_OBJECT_NAME, namespace)
+    quota = view.quotas.get(limit.quota) if limit is not None and limit.quota else None
+    if limit is None or quota is None:
+        return None
+    limits = view.limits_of(quota.ref.name)
+    return QuotaFacts(
+        name=quota.ref.name,
+        groups=quota.spec.groups,
+        used=sum(one.used or 0 for one in limits),
+        share=limit.enforced or 0,
+        share_used=limit.used or 0,
+        namespaces=len(limits),
+    )
+
+
+def _pods(top: ObjectRef, controllers: tuple[ControllerView, ...], view: ClusterView) -> tuple[PodView, ...]:
+    if (top.api_version, top.kind) == (PODS.group_version, PODS.kind):
+        pod = view.pods.get(top.name, top.namespace)
+        return (pod,) if pod is not None and pod.ref.uid == top.uid else ()
+    uids = dict.fromkeys((top.uid, *(one.ref.uid for one in controllers)))
+    return tuple(pod for uid in uids for pod in view.pods_of(uid))
+
+
+def _wanted(top: ObjectRef, controllers: tuple[ControllerView, ...], pods: tuple[PodView, ...]) -> int:
+    """Return how many pods are wanted: as the top owner says, else its controllers together, else what is there."""
+    if controllers and controllers[0].ref.uid == top.uid and controllers[0].wanted is not None:
+        return controllers[0].wanted
+    counted = [one.wanted for one in controllers if one.wanted is not None]
+    return sum(counted) if counted else len(pods)
+
+
+def _pod_facts(pod: PodView, refusal: str | None) -> PodFacts:
+    return PodFacts(pod.ref.name, stage_of(pod, refusal), refusal or pod.words)
+
+
+def stage_of(pod: PodView, refusal: str | None) -> Stage:
+    """Return how far a pod has come."""
+    if pod.phase == "Failed":
+        return Stage.FAILED
+    if pod.phase == "Succeeded":
+        return Stage.DONE
+    if is_gated(pod):
+        return Stage.NO_ROOM if refusal else Stage.WAITING
+    if pod.node is None:
+        return Stage.UNSCHEDULED if pod.words else Stage.WAITING
+    return Stage.RUNNING if pod.phase == "Running" else Stage.STARTING

@@ -1,0 +1,27 @@
+"""What was written last and may not have come back through the watch yet."""
+
+from typing import Generic, TypeVar
+
+from cta_group_operator.ports import Json
+from cta_group_operator.store import Key
+
+Status = TypeVar("Status")
+
+
+class LastWritten(Generic[Status]):
+    """Remembers the status of each object that was written, until the watch shows that version or a newer one."""
+
+    def __init__(self) -> None:
+        self._written: dict[Key, tuple[int, Status]] = {}
+
+    def remember(self, key: Key, status: Status, answer: Json) -> None:
+        """Note what the API server took; ``answer`` is the object that it returned."""
+        self._written[key] = (int(answer["metadata"]["resourceVersion"]), status)
+
+    def current(self, key: Key, seen: Status, resource_version: str) -> Status:
+        """Return the newer of what was seen and what was written."""
+        written = self._written.get(key)
+        if written is not None and written[0] > int(resource_version or 0):
+            return written[1]
+        self._written.pop(key, None)
+        return seen
