@@ -94,18 +94,28 @@ def test_offer_of_kubelet_ends_grants_and_listed_containers() -> None:
     """What kubelet offers as free is held by nobody, whatever was known before."""
     ledger = granted(OTHER)
     ledger.listed(account({"a": SLICE}, others=["b"]), asked_at=11.0)
-    ledger.offered(ALL, of=ALL)
+    ledger.offered(ALL, of=ALL, at=12.0)
     assert ledger.held() == frozenset()
+
+
+def test_offer_says_nothing_of_what_came_after_it() -> None:
+    """The groups that kubelet offered and took in the same admission are held, by grant or by list."""
+    ledger = granted(SLICE, at=10.0)
+    ledger.offered(ALL, of=ALL, at=9.9)
+    assert ledger.held() == SLICE
+    ledger.listed(account({"a": SLICE}), asked_at=10.1)
+    ledger.offered(ALL, of=ALL, at=9.9)
+    assert ledger.held() == SLICE
 
 
 def test_groups_that_kubelet_does_not_offer_are_held_by_somebody() -> None:
     """An init container from before this process started is found by what is missing in the offer."""
     ledger = Ledger()
     ledger.listed(account({"a": SLICE}), asked_at=0.0)
-    ledger.offered(ALL - SLICE - OTHER, of=ALL)
+    ledger.offered(ALL - SLICE - OTHER, of=ALL, at=12.0)
     assert ledger.held() == SLICE | OTHER
     assert kinds(ledger) == [HolderKind.LISTED, HolderKind.UNEXPLAINED]
-    ledger.offered(ALL - SLICE, of=ALL)
+    ledger.offered(ALL - SLICE, of=ALL, at=13.0)
     assert ledger.held() == SLICE
 
 

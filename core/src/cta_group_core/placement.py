@@ -5,6 +5,7 @@ fit; ties by index, then UUID). Several GPUs only as whole, entirely free GPUs o
 in words that say what was asked, what is free on each GPU and what would fit.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from cta_group_core.errors import DoesNotFit, RequestNotAllowed
@@ -118,10 +119,10 @@ def choose_ids(
 def _numbers(units_by_gpu: Mapping[GpuUuid, tuple[int, GpuUnits]], ids: Iterable[GroupId]) -> dict[GpuUuid, set[int]]:
     """Sort ids into their GPUs, without those that no GPU here has."""
     capacity = {uuid: units.capacity for uuid, (_, units) in units_by_gpu.items()}
-    numbers: dict[GpuUuid, set[int]] = {}
+    numbers: defaultdict[GpuUuid, set[int]] = defaultdict(set)
     for group_id in ids:
         if group_id.number < capacity.get(group_id.gpu, 0):
-            numbers.setdefault(group_id.gpu, set()).add(group_id.number)
+            numbers[group_id.gpu].add(group_id.number)
     return numbers
 
 

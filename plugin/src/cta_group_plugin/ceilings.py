@@ -16,6 +16,8 @@ from cta_group_plugin.state import NodeState, NodeView
 _FULL_PERCENT: Final = 100
 _NO_LIMIT_MIB: Final = 0
 _ASK_AGAIN_SECONDS: Final = 0.2
+_GATHER_SECONDS: Final = 0.05
+"""Changes within this time are told together; a container that starts asks for itself."""
 
 
 def demand_for(gpu: ServedGpu, groups: int, enforcement: EnforcementSettings) -> MpsDemand:
@@ -84,7 +86,9 @@ class CeilingKeeper:
                 told = demands
             try:
                 async with asyncio.timeout(period_seconds):
-                    view = await self._state.change_after(view)
+                    await self._state.change_after(view)
+                await asyncio.sleep(_GATHER_SECONDS)
+                view = self._state.view
             except TimeoutError:
                 told = None
 

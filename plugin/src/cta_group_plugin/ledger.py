@@ -92,6 +92,7 @@ class Ledger:
     is_known: bool = False
     """Whether kubelet's List was ever read."""
     _listed: tuple[Holder, ...] = ()
+    _listed_at: float = _NOBODY_KNOWS
     _grants: list[_Grant] = field(default_factory=list)
     _first_seen: dict[PodName, float] = field(default_factory=dict)
 
@@ -113,16 +114,22 @@ class Ledger:
         if not any(holder.ids.issuperset(ids) for holder in self.holders()):
             self.granted(ids, now=now)
 
-    def offered(self, free: AbstractSet[GroupId], *, of: AbstractSet[GroupId]) -> None:
-        """Note that kubelet offers ``free`` as free, out of the groups ``of`` that it could offer."""
+    def offered(self, free: AbstractSet[GroupId], *, of: AbstractSet[GroupId], at: float) -> None:
+        """Note that kubelet offered ``free`` as free at ``at``, out of the groups ``of`` that it could offer.
+
+        What is newer than the offer stands: later grants, and a List that was asked for later.
+        """
+        if at <= self._listed_at:
+            return
         self._listed = tuple(holder for holder in self._listed if holder.ids.isdisjoint(free))
-        self._grants = [grant for grant in self._grants if grant.ids.isdisjoint(free)]
+        self._grants = [grant for grant in self._grants if grant.at >= at or grant.ids.isdisjoint(free)]
         unexplained = by_gpu(of - free - self.held())
         self._grants += (_Grant.of(ids, _NOBODY_KNOWS) for ids in unexplained.values())
 
     def listed(self, account: Account, *, asked_at: float) -> None:
         """Note kubelet's answer to a List that was asked for at ``asked_at``."""
         self.is_known = True
+        self._listed_at = asked_at
         self._listed = tuple(
             Holder(HolderKind.LISTED, holding.ids, _gpus_of(holding.ids), holding) for holding in account.holdings
         )

@@ -7,6 +7,7 @@ the text on the pod, so whatever may get better waits there.
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Final
 
 import grpc
@@ -34,6 +35,7 @@ from cta_group_plugin.state import NodeState, NodeView
 
 _HEALTHY: Final = "Healthy"
 _UNHEALTHY: Final = "Unhealthy"
+_LEARN_LATER_SECONDS: Final = 0.25
 
 OPTIONS: Final = api.DevicePluginOptions(pre_start_required=True, get_preferred_allocation_available=True)
 
@@ -57,12 +59,12 @@ class Allocator:
         self._rules = rules
         self._metrics = metrics
         self._on_grant = on_grant
+        self._learning: asyncio.TimerHandle | None = None
 
     def prefer(self, request: api.ContainerPreferredAllocationRequest) -> list[str]:
         """Return the groups that this container should get; raises RequestRefused."""
         available, reused = list(request.available_deviceIDs), list(request.must_include_deviceIDs)
-        # What kubelet offers corrects the account, but it waits for the answer first.
-        asyncio.get_running_loop().call_soon(self._state.learn_offer_of_kubelet, available, reused)
+        self._note_offer(available, reused)
         view = self._state.view
         return preferred_ids(
             view.offer,
@@ -92,6 +94,13 @@ class Allocator:
         self._state.note_start(ids)
         if is_fraction(gpus, ids):
             await self._ceilings.prepare(gpus[0], gpus[0].slice_of(len(ids)))
+
+    def _note_offer(self, free: list[str], reused: list[str]) -> None:
+        """Let what kubelet offers correct the account, but later: kubelet waits for an answer now."""
+        learn = partial(self._state.learn_offer_of_kubelet, free, reused, at=self._state.now())
+        if self._learning:
+            self._learning.cancel()
+        self._learning = asyncio.get_running_loop().call_later(_LEARN_LATER_SECONDS, learn)
 
     def note_refusal(self, call: str) -> None:
         """Count a refusal of the named call."""

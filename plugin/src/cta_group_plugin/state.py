@@ -94,14 +94,14 @@ class NodeState:
         self._ledger.listed(account, asked_at=asked_at)
         self._become(holders=self._ledger.holders())
 
-    def learn_offer_of_kubelet(self, free: Collection[str], reused: Collection[str]) -> None:
-        """Take the groups that kubelet offered as free, without those that the pod reuses."""
-        if self._clock() - self._devices_changed_at < _SETTLED_SECONDS:
+    def learn_offer_of_kubelet(self, free: Collection[str], reused: Collection[str], *, at: float) -> None:
+        """Take the groups that kubelet offered as free at ``at``, without those that the pod reuses."""
+        if at - self._devices_changed_at < _SETTLED_SECONDS:
             return
         offer = self._view.offer
         free_ids = {offer.ids[text] for text in set(free) - set(reused) if text in offer.ids}
         healthy = {group_id for group_id in offer.ids.values() if group_id.gpu not in self._view.faults}
-        self._ledger.offered(free_ids, of=healthy)
+        self._ledger.offered(free_ids, of=healthy, at=at)
         self._become(holders=self._ledger.holders())
 
     def note_grant(self, ids: Collection[GroupId]) -> None:
