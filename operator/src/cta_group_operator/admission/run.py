@@ -35,9 +35,19 @@ class Admission:
 
     @classmethod
     def build(
-        cls, settings: Settings, *, facts: SliceFacts, kube: KubeApi, registry: CollectorRegistry, clock: Clock
+        cls,
+        settings: Settings,
+        *,
+        facts: SliceFacts,
+        kube: KubeApi,
+        leader_kube: KubeApi,
+        registry: CollectorRegistry,
+        clock: Clock,
     ) -> Self:
-        """Wire it from the operator's settings; nothing listens yet. Metrics are in ``registry`` from now on."""
+        """Wire it from the operator's settings; nothing listens yet. Metrics are in ``registry`` from now on.
+
+        ``kube`` reads the Secret on every replica; ``leader_kube`` writes, and refuses once another one leads.
+        """
         endpoint_settings = EndpointSettings.of(settings)
         metrics = AdmissionMetrics(registry)
         source: CertificateSource
@@ -46,7 +56,7 @@ class Admission:
             source, keeper = FolderSource(endpoint_settings.tls_dir), None
         else:
             source = SecretSource(kube, endpoint_settings.namespace, endpoint_settings.secret_name)
-            keeper = CertificateKeeper(kube, endpoint_settings, clock)
+            keeper = CertificateKeeper(leader_kube, endpoint_settings, clock)
         endpoint = Endpoint(pod_rules(settings), facts, metrics)
         return cls(
             AdmissionServer(endpoint_settings, endpoint, source), keeper, endpoint_settings.lifetimes.poll_seconds
@@ -56,14 +66,18 @@ class Admission:
         """Answer the API server until cancelled; the endpoint opens when there is a certificate. On every replica."""
         await self.server.run()
 
-    async def keep_certificates(self) -> None:
-        """Make, rotate and publish certificates until cancelled; returns at once when that is not ours. Leader only."""
-        while self.keeper is not None:
-            try:
-                await self.keeper.round()
-            except ApiError as failed:
-                _log.warning("certificates_not_kept", cause=failed, retry_seconds=self.poll_seconds)
+    async def keep_certificates(self) -> NoReturn:
+        """Make, rotate and publish certificates until cancelled, or wait when they are somebody else's. Leader only."""
+        while True:
+            if self.keeper is not None:
+                await self._keep(self.keeper)
             await asyncio.sleep(self.poll_seconds)
+
+    async def _keep(self, keeper: CertificateKeeper) -> None:
+        try:
+            await keeper.round()
+        except ApiError as failed:
+            _log.warning("certificates_not_kept", cause=failed, retry_seconds=self.poll_seconds)
 
 
 class AdmissionServer:

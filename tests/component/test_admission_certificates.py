@@ -1,0 +1,194 @@
+"""The leader keeps the webhook's certificates; replicas load them; no call fails while they change."""
+
+import base64
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+
+from admission_pods import H100, server_pod
+from admission_running import ENDPOINT, Conversation, SetClock, running_endpoint
+from cta_group_operator.admission.certificate_sources import SecretSource
+from cta_group_operator.admission.certificates import CertificateKeeper
+from cta_group_operator.admission.rotation import Step
+from cta_group_operator.admission.settings import Lifetimes
+from cta_group_operator.errors import ApiUnavailable, Conflict
+from cta_group_operator.ports import Json
+from cta_group_operator.resources import MUTATING_WEBHOOKS, SECRETS
+from memory_kube import MemoryKube
+
+SECRET = SECRETS.path("cta-group", "webhook")
+CONFIGURATION = MUTATING_WEBHOOKS.path(name="cta-group")
+NAME = "operator.cta-group.svc"
+HOUR = 3600
+# Real TLS checks real time, so certificates live long here and the clock is what goes on.
+LIFETIMES = Lifetimes(authority_seconds=90_000_000, serving_seconds=30_000_000)
+SETTINGS = replace(ENDPOINT, lifetimes=LIFETIMES)
+
+
+@pytest.fixture
+def kube() -> MemoryKube:
+    """Return an API server with a webhook configuration as the chart makes it, of two webhooks."""
+    made = MemoryKube()
+    webhooks = [{"name": name, "clientConfig": {"service": {"name": "operator"}}} for name in ("pods", "more")]
+    made.put(CONFIGURATION, {"kind": "MutatingWebhookConfiguration", "webhooks": webhooks})
+    return made
+
+
+@pytest.fixture
+def clock() -> SetClock:
+    """Return the leader's clock."""
+    return SetClock()
+
+
+@pytest.fixture
+def keeper(kube: MemoryKube, clock: SetClock) -> CertificateKeeper:
+    """Return the leader's part."""
+    return CertificateKeeper(kube, SETTINGS, clock)
+
+
+@pytest.fixture
+async def conversation(kube: MemoryKube) -> AsyncIterator[Conversation]:
+    """Run a replica that serves what the Secret holds."""
+    async with running_endpoint(SecretSource(kube, "cta-group", "webhook"), H100, settings=SETTINGS) as made:
+        made.name = NAME
+        yield made
+
+
+def trusted(kube: MemoryKube, webhook: int = 0) -> bytes:
+    """Return what the API server trusts for a webhook, PEM."""
+    return base64.b64decode(kube.objects[CONFIGURATION]["webhooks"][webhook]["clientConfig"]["caBundle"])
+
+
+async def call(conversation: Conversation, kube: MemoryKube) -> None:
+    """Ask as the API server would, with what it trusts now; an error when TLS fails."""
+    conversation.bundle = trusted(kube)
+    assert (await conversation.ask(server_pod("m")))["allowed"]
+
+
+async def test_the_first_round_makes_everything(
+    kube: MemoryKube, keeper: CertificateKeeper, conversation: Conversation
+) -> None:
+    """Secret and configuration are written, and a replica answers under the Service's name."""
+    assert await keeper.round() is Step.START_OVER
+    assert trusted(kube, 0) == trusted(kube, 1)
+    await conversation.server.refresh()
+    await call(conversation, kube)
+
+
+async def test_a_round_with_nothing_to_do_writes_nothing(kube: MemoryKube, keeper: CertificateKeeper) -> None:
+    """Otherwise every write would wake every watcher for ever."""
+    await keeper.round()
+    written = len(kube.writes)
+    assert await keeper.round() is Step.NOTHING
+    assert len(kube.writes) == written
+
+
+async def test_no_call_fails_during_a_whole_rotation(kube: MemoryKube, conversation: Conversation) -> None:
+    """A call before and after the replica loads, in every step until the old authority is gone."""
+    clock = SetClock(ago_seconds=61_000_000)
+    keeper = CertificateKeeper(kube, SETTINGS, clock)
+    await keeper.round()
+    clock.pass_seconds(60_500_000)  # past two thirds of the authority's life
+    assert await keeper.round() is Step.NEW_SERVING  # what was served ended meanwhile
+    await conversation.server.refresh()
+    first, steps = trusted(kube), []
+    for _ in range(8):
+        steps.append(await keeper.round())
+        await call(conversation, kube)
+        await conversation.server.refresh()
+        await call(conversation, kube)
+        clock.pass_seconds(HOUR + 1)
+    assert steps[:4] == [Step.NEW_AUTHORITY, Step.NEW_SERVING, Step.DROP_OLD, Step.NOTHING]
+    assert set(steps[4:]) == {Step.NOTHING}
+    assert first not in trusted(kube)
+
+
+async def test_a_deleted_secret_heals_and_what_is_still_served_stays_trusted(
+    kube: MemoryKube, keeper: CertificateKeeper, conversation: Conversation
+) -> None:
+    """The replica that has not loaded the new certificate yet goes on answering."""
+    await keeper.round()
+    await conversation.server.refresh()
+    del kube.objects[SECRET]
+    assert await keeper.round() is Step.START_OVER
+    await call(conversation, kube)
+    await conversation.server.refresh()
+    await call(conversation, kube)
+
+
+async def test_an_edited_secret_heals(kube: MemoryKube, keeper: CertificateKeeper) -> None:
+    """A key that is not the certificate's is never served."""
+    await keeper.round()
+    kube.objects[SECRET]["data"]["tls.key"] = base64.b64encode(b"mine").decode()
+    assert await keeper.round() is Step.START_OVER
+    assert await keeper.round() is Step.NOTHING
+
+
+@pytest.mark.parametrize("text", ["", "bm9uc2Vuc2U=", "not base64"])
+async def test_a_foreign_authority_in_the_configuration_is_replaced(
+    kube: MemoryKube, keeper: CertificateKeeper, text: str
+) -> None:
+    """In the next round, and the Secret is not touched for it."""
+    await keeper.round()
+    wanted, secret = trusted(kube), dict(kube.objects[SECRET])
+    kube.objects[CONFIGURATION]["webhooks"][1]["clientConfig"]["caBundle"] = text
+    await keeper.round()
+    assert trusted(kube, 1) == wanted
+    assert kube.objects[SECRET] == secret
+
+
+async def test_without_a_configuration_only_the_secret_is_kept(keeper: CertificateKeeper, kube: MemoryKube) -> None:
+    """The chart may have been installed without the webhook."""
+    del kube.objects[CONFIGURATION]
+    await keeper.round()
+    assert list(kube.objects) == [SECRET]
+
+
+async def test_a_round_that_is_cut_short_is_finished_by_the_next(kube: MemoryKube, keeper: CertificateKeeper) -> None:
+    """The Secret was written and the configuration was not: a leader that ended in between."""
+    await keeper.round()
+    webhook = kube.objects[CONFIGURATION]["webhooks"][0]
+    wanted = webhook["clientConfig"].pop("caBundle")
+    assert await keeper.round() is Step.NOTHING
+    assert kube.objects[CONFIGURATION]["webhooks"][0]["clientConfig"]["caBundle"] == wanted
+
+
+class OvertakenKube(MemoryKube):
+    """An API server where another leader does a whole round just before the first create arrives."""
+
+    def __init__(self, kube: MemoryKube, other: CertificateKeeper) -> None:
+        super().__init__()
+        self.objects = kube.objects
+        self._other: CertificateKeeper | None = other
+
+    async def create(self, path: str, body: Json) -> Json:
+        """Let the other one be first, once."""
+        other, self._other = self._other, None
+        if other is not None:
+            await other.round()
+        return await super().create(path, body)
+
+
+async def test_two_leaders_at_once_do_not_mix_their_certificates(kube: MemoryKube, clock: SetClock) -> None:
+    """The later write is refused, and its writer goes on from what is there."""
+    overtaken = OvertakenKube(kube, CertificateKeeper(kube, SETTINGS, clock))
+    late = CertificateKeeper(overtaken, SETTINGS, clock)
+    with pytest.raises(Conflict):
+        await late.round()
+    before = dict(kube.objects[SECRET])
+    assert await late.round() is Step.NOTHING
+    assert kube.objects[SECRET] == before
+
+
+async def test_an_api_server_that_is_away_leaves_everything_as_it_is(
+    kube: MemoryKube, keeper: CertificateKeeper, conversation: Conversation
+) -> None:
+    """Replicas go on serving what they have loaded."""
+    await keeper.round()
+    await conversation.server.refresh()
+    kube.failure = ApiUnavailable("away for the test")
+    with pytest.raises(ApiUnavailable):
+        await keeper.round()
+    await conversation.server.refresh()
+    await call(conversation, kube)

@@ -1,0 +1,315 @@
+"""What admission does to a pod that asks for groups."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from admission_pods import FITS_H100_QUARTER, FLAG, H100, admitted, cta_node, decode, known_gpus, server_pod
+from cta_group_core.names import (
+    ANNOTATION_ALIGN,
+    ANNOTATION_ALIGNMENT,
+    ANNOTATION_ALIGNMENT_ADVICE,
+    ANNOTATION_CONTAINER,
+    ANNOTATION_GROUPS,
+    GATE_PLACEMENT,
+    LABEL_REQUESTS,
+)
+from cta_group_core.names import DEFAULT_RESOURCE_NAME as RESOURCE
+from cta_group_operator.admission.decision import validate
+from cta_group_operator.admission.settings import PodRules
+from cta_group_operator.settings import Alignment
+
+Json = dict[str, Any]
+
+
+def args_of(pod: Json) -> list[str]:
+    """Return the arguments of the first container."""
+    return list(pod["spec"]["containers"][0].get("args", []))
+
+
+def annotated(pod: Json, **annotations: str) -> Json:
+    """Return the pod with annotations below the project's prefix."""
+    pod["metadata"]["annotations"] = {f"ctagroup.dev/{name}": text for name, text in annotations.items()}
+    return pod
+
+
+def test_a_pod_that_asks_is_labelled_gated_and_fitted() -> None:
+    """The operator finds it by its label, holds it by its gate, and vLLM starts in its slice."""
+    pod, decided = admitted(server_pod("m", "--port=8000"))
+    assert pod["metadata"]["labels"] == {LABEL_REQUESTS: "true"}
+    assert pod["spec"]["schedulingGates"] == [{"name": GATE_PLACEMENT}]
+    assert args_of(pod) == ["m", "--port=8000", f"{FLAG}={FITS_H100_QUARTER}"]
+    (edit,) = json.loads(pod["metadata"]["annotations"][ANNOTATION_ALIGNMENT])
+    assert (edit["flag"], edit["from"], edit["to"]) == (FLAG, None, FITS_H100_QUARTER)
+    assert "19996 of 81008 MiB" in edit["why"]
+    assert decided.changed_flags == (FLAG,)
+    assert decided.answer.warnings == [f"set {FLAG}={FITS_H100_QUARTER} (was not given)"]
+
+
+@pytest.mark.parametrize("groups", [None, "0"])
+def test_a_pod_that_does_not_ask_is_never_touched(groups: str | None) -> None:
+    """Not even a vLLM server, and not one that claims to have been aligned."""
+    before = annotated(server_pod("m", groups=groups), alignment="mine")
+    pod, decided = admitted(before)
+    assert pod == before
+    assert decided.answer.warnings == []
+
+
+def test_a_lower_value_of_the_user_stays() -> None:
+    """Only label and gate are added."""
+    pod, decided = admitted(server_pod("m", f"{FLAG}=0.1"))
+    assert args_of(pod) == ["m", f"{FLAG}=0.1"]
+    assert "annotations" not in pod["metadata"]
+    assert decided.changed_flags == ()
+
+
+def test_a_higher_value_is_lowered_where_it_stands() -> None:
+    """In the command too."""
+    pod, _ = admitted(server_pod(command=["vllm", "serve", "m", FLAG, "0.9"]))
+    container = pod["spec"]["containers"][0]
+    assert container["command"] == ["vllm", "serve", "m", FLAG, FITS_H100_QUARTER]
+    assert container["args"] == []
+
+
+def test_a_second_call_for_the_same_pod_finds_nothing_to_do() -> None:
+    """Another webhook may change the pod and have ours called again."""
+    once, _ = admitted(server_pod("m"))
+    twice, decided = admitted(once)
+    assert twice == once
+    assert not decided.answer.patch
+
+
+def test_a_claim_that_was_not_ours_is_taken_away() -> None:
+    """What the annotation says is what was done, whoever wrote it before."""
+    forged = '[{"flag": "--max-model-len", "from": null, "to": "1", "why": "x"}]'
+    fitting = annotated(server_pod("m", f"{FLAG}=0.1"), alignment=forged)
+    changed = annotated(server_pod("m"), alignment=forged)
+    assert admitted(fitting)[0]["metadata"]["annotations"] == {}
+    assert FLAG in admitted(changed)[0]["metadata"]["annotations"][ANNOTATION_ALIGNMENT]
+
+
+def test_a_pod_that_is_bound_already_has_no_gate() -> None:
+    """The API server refuses a gate on it, and the plugin checks the request anyway."""
+    before = server_pod("m")
+    before["spec"]["nodeName"] = "node-a"
+    pod, _ = admitted(before)
+    assert "schedulingGates" not in pod["spec"]
+    assert pod["metadata"]["labels"] == {LABEL_REQUESTS: "true"}
+
+
+def test_without_placement_nothing_is_gated() -> None:
+    """The default scheduler then binds at once."""
+    pod, _ = admitted(server_pod("m"), rules=PodRules(placement=False))
+    assert "schedulingGates" not in pod["spec"]
+
+
+def test_gates_and_labels_of_others_stay() -> None:
+    """Ours come beside them."""
+    before = server_pod("m")
+    before["metadata"]["labels"] = {"app": "x"}
+    before["spec"]["schedulingGates"] = [{"name": "example.com/hold"}]
+    pod, _ = admitted(before)
+    assert pod["metadata"]["labels"] == {"app": "x", LABEL_REQUESTS: "true"}
+    assert [gate["name"] for gate in pod["spec"]["schedulingGates"]] == ["example.com/hold", GATE_PLACEMENT]
+
+
+def test_an_init_container_that_asks_is_seen() -> None:
+    """Its pod is labelled and gated; the policies refuse it."""
+    before = server_pod("m", groups=None)
+    before["spec"]["initContainers"] = [{"name": "warm", "resources": {"limits": {RESOURCE: "8"}}}]
+    pod, decided = admitted(before)
+    assert pod["metadata"]["labels"] == {LABEL_REQUESTS: "true"}
+    assert "asks for no groups" in decided.answer.warnings[0]
+
+
+def test_a_pod_without_vllm_is_only_labelled_and_gated() -> None:
+    """Any CUDA program may hold a slice."""
+    pod, decided = admitted(server_pod("--lr=1", image="acme/train:1", name="train"))
+    assert args_of(pod) == ["--lr=1"]
+    assert pod["metadata"]["labels"] == {LABEL_REQUESTS: "true"}
+    assert decided.answer.warnings == []
+
+
+@pytest.mark.parametrize(
+    ("setting", "annotation", "changes"),
+    [
+        (Alignment.ON, None, True),
+        (Alignment.ON, "off", False),
+        (Alignment.ON, "report", False),
+        (Alignment.OFF, None, False),
+        (Alignment.OFF, "on", True),
+        (Alignment.REPORT, None, False),
+        (Alignment.ON, "yes", True),
+    ],
+)
+def test_the_annotation_decides_before_the_setting(
+    setting: Alignment,
+    annotation: str | None,
+    changes: bool,  # noqa: FBT001
+) -> None:
+    """A value that does not exist is warned of and ignored."""
+    before = server_pod("m") if annotation is None else annotated(server_pod("m"), align=annotation)
+    pod, decided = admitted(before, rules=PodRules(alignment=setting))
+    assert (FLAG in str(args_of(pod))) is changes
+    assert any("is none of on, report, off" in one for one in decided.answer.warnings) is (annotation == "yes")
+
+
+def test_report_says_what_would_be_set() -> None:
+    """As a warning to the creator and as an annotation for those who look later."""
+    pod, decided = admitted(annotated(server_pod("m"), align="report"))
+    wanted = f"{FLAG}={FITS_H100_QUARTER}"
+    assert decided.answer.warnings[0].startswith(f"would be set: {wanted}")
+    assert pod["metadata"]["annotations"][ANNOTATION_ALIGNMENT_ADVICE].startswith(wanted)
+
+
+def test_a_shell_string_gets_the_flag_to_add() -> None:
+    """It is never edited."""
+    before = server_pod(command=["sh", "-c", "vllm serve m"], args=[])
+    pod, decided = admitted(before)
+    assert pod["spec"]["containers"][0]["command"] == ["sh", "-c", "vllm serve m"]
+    advice = pod["metadata"]["annotations"][ANNOTATION_ALIGNMENT_ADVICE]
+    assert f"add {FLAG}={FITS_H100_QUARTER}" in advice
+    assert decided.answer.warnings == [f"not changed: {advice}"]
+    assert not admitted(pod)[1].answer.patch
+
+
+def test_without_known_gpus_nothing_is_guessed() -> None:
+    """A slice has no size before the first CTANode; label and gate are added all the same."""
+    pod, decided = admitted(server_pod("m"), known_gpus())
+    assert args_of(pod) == ["m"]
+    assert "no GPU of this cluster is known yet" in decided.answer.warnings[0]
+    assert pod["spec"]["schedulingGates"]
+
+
+def test_the_value_starts_on_every_kind_of_gpu_the_pod_can_land_on() -> None:
+    """The smallest share of memory over the kinds, and a node selector leaves some out."""
+    labels = {"node-a": {"zone": "a"}, "node-b": {"zone": "b"}}
+    both = known_gpus(cta_node("node-a", "h100-sxm"), cta_node("node-b", "h200"), labels=labels)
+    anywhere, _ = admitted(server_pod("m"), both)
+    before = server_pod("m")
+    before["spec"]["nodeSelector"] = {"zone": "b"}
+    only_h200, _ = admitted(before, both)
+    assert args_of(anywhere)[1] == f"{FLAG}={FITS_H100_QUARTER}"
+    assert args_of(only_h200)[1] == f"{FLAG}=0.2257"
+
+
+def test_a_display_card_beside_the_gpus_does_not_count() -> None:
+    """A kind that the request is not allowed on is one where the pod never lands."""
+    mixed = known_gpus(cta_node("node-a", "rtx-4060-laptop", "h200"))
+    pod, _ = admitted(server_pod("m"), mixed)
+    assert args_of(pod)[1] == f"{FLAG}=0.2257"
+
+
+def test_a_kind_where_vllm_cannot_start_is_warned_of_and_left_out() -> None:
+    """8 groups of a T4 are too little memory for any model; on the H200 they start."""
+    mixed = known_gpus(cta_node("node-a", "t4", "h200"))
+    pod, decided = admitted(server_pod("m", groups=8), mixed)
+    assert args_of(pod)[1].startswith(f"{FLAG}=0.0")
+    assert any("8 groups of Tesla T4" in warning for warning in decided.answer.warnings)
+
+
+def test_a_slice_too_small_on_every_kind_is_advised_against() -> None:
+    """Nothing is changed, and the annotation says to ask for more."""
+    pod, _ = admitted(server_pod("m", groups=8), known_gpus(cta_node("node-a", "t4")))
+    assert args_of(pod) == ["m"]
+    assert "ask for more groups" in pod["metadata"]["annotations"][ANNOTATION_ALIGNMENT_ADVICE]
+
+
+def test_a_whole_gpu_keeps_vllm_s_default() -> None:
+    """There is no limit, so there is nothing to fit."""
+    pod, decided = admitted(server_pod("m", groups=128))
+    assert args_of(pod) == ["m"]
+    assert decided.answer.warnings == []
+
+
+def test_servers_without_memory_limits_are_warned_of_the_race() -> None:
+    """They are still sized for their share."""
+    _, decided = admitted(server_pod("m"), known_gpus(cta_node("node-a", "h100-sxm", limits_memory=False)))
+    assert any("one after the other" in warning for warning in decided.answer.warnings)
+
+
+def test_variables_that_mislead_are_warned_of() -> None:
+    """The article's switch exists in no vLLM, and a GPU is not chosen by its index."""
+    env = [{"name": "CUDA_VISIBLE_DEVICES", "value": "1"}, {"name": "VLLM_USE_PORTABLE_LAYER", "value": "0"}]
+    _, decided = admitted(server_pod("m", env=env))
+    assert [warning.split(":")[0] for warning in decided.answer.warnings[:2]] == [
+        "container vllm sets CUDA_VISIBLE_DEVICES",
+        "container vllm sets VLLM_USE_PORTABLE_LAYER",
+    ]
+
+
+@pytest.mark.parametrize(("tp", "allowed"), [("1", True), ("2", False), ("$(TP)", True)])
+def test_two_ranks_in_a_slice_are_refused_by_the_validating_path(tp: str, allowed: bool) -> None:  # noqa: FBT001
+    """With a sentence; the mutating path only warns."""
+    before = server_pod("m", "-tp", tp)
+    answer = validate(decode(before), PodRules(), H100)
+    assert answer.allowed is allowed
+    assert ("only one rank runs" in answer.message) is not allowed
+    assert any("only one rank" in warning for warning in admitted(before)[1].answer.warnings) is not allowed
+
+
+def test_the_annotation_for_groups_replaces_whole_gpus() -> None:
+    """For templates that cannot name the resource; the second call finds the request."""
+    before = annotated(server_pod("m", groups=None), groups="32")
+    before["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "1", "cpu": "2"}}
+    pod, _ = admitted(before)
+    assert pod["spec"]["containers"][0]["resources"] == {
+        "limits": {"cpu": "2", RESOURCE: "32"},
+        "requests": {RESOURCE: "32"},
+    }
+    assert args_of(pod)[1] == f"{FLAG}={FITS_H100_QUARTER}"
+    assert not admitted(pod)[1].answer.patch
+
+
+@pytest.mark.parametrize(("named", "index"), [("b", 1), ("a", 0)])
+def test_of_several_containers_the_named_one_gets_the_groups(named: str, index: int) -> None:
+    """The annotation for the container says which."""
+    containers = [{"name": "a", "image": "x"}, {"name": "b", "image": "x"}]
+    pod, _ = admitted(annotated({"metadata": {}, "spec": {"containers": containers}}, groups="8", container=named))
+    assert pod["spec"]["containers"][index]["resources"]["limits"] == {RESOURCE: "8"}
+    assert "resources" not in pod["spec"]["containers"][1 - index]
+
+
+@pytest.mark.parametrize("text", ["auto", "0", "-8", "8.5", "many", ""])
+def test_an_annotation_that_is_no_number_changes_nothing(text: str) -> None:
+    """The creator is told."""
+    before = annotated(server_pod("m", groups=None), groups=text)
+    pod, decided = admitted(before)
+    assert pod == before
+    assert ANNOTATION_GROUPS in decided.answer.warnings[0]
+
+
+def test_groups_for_nobody_in_particular_are_not_given_to_anybody() -> None:
+    """Two containers and no name: the creator is asked."""
+    containers = [{"name": "a", "image": "x"}, {"name": "b", "image": "x"}]
+    before = annotated({"metadata": {}, "spec": {"containers": containers}}, groups="8")
+    pod, decided = admitted(before)
+    assert pod == before
+    assert ANNOTATION_CONTAINER in decided.answer.warnings[0]
+
+
+_TEXTS = st.sampled_from(["", "m", "vllm", "serve", FLAG, f"{FLAG}=0.9", "0.1", "sh", "-c", "$(X)", "--", "-tp=2"])
+
+
+@given(
+    command=st.none() | st.lists(_TEXTS, max_size=4),
+    args=st.none() | st.lists(_TEXTS, max_size=5),
+    groups=st.sampled_from(["0", "8", "32", "128", "256", "12", "x", "500m"]),
+    annotations=st.dictionaries(
+        st.sampled_from([ANNOTATION_ALIGN, ANNOTATION_ALIGNMENT, ANNOTATION_GROUPS, ANNOTATION_CONTAINER]),
+        st.sampled_from(["", "on", "off", "report", "[]", '[{"flag": "x", "to": "y"}]', "vllm", "32"]),
+    ),
+)
+def test_any_pod_has_an_answer_and_a_second_one_changes_nothing(
+    command: list[str] | None, args: list[str] | None, groups: str, annotations: dict[str, str]
+) -> None:
+    """Admission is total, and called again it finds nothing more to do."""
+    before = server_pod(groups=groups, command=command, args=args)
+    before["metadata"]["annotations"] = annotations
+    once, _ = admitted(before)
+    twice, decided = admitted(once)
+    assert twice == once
+    assert not decided.answer.patch
