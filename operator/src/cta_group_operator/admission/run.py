@@ -40,13 +40,12 @@ class Admission:
         *,
         facts: SliceFacts,
         kube: KubeApi,
-        leader_kube: KubeApi,
         registry: CollectorRegistry,
         clock: Clock,
     ) -> Self:
         """Wire it from the operator's settings; nothing listens yet. Metrics are in ``registry`` from now on.
 
-        ``kube`` reads the Secret on every replica; ``leader_kube`` writes, and refuses once another one leads.
+        ``kube`` reads on every replica; its writes must be refused where another one leads.
         """
         endpoint_settings = EndpointSettings.of(settings)
         metrics = AdmissionMetrics(registry)
@@ -56,7 +55,7 @@ class Admission:
             source, keeper = FolderSource(endpoint_settings.tls_dir), None
         else:
             source = SecretSource(kube, endpoint_settings.namespace, endpoint_settings.secret_name)
-            keeper = CertificateKeeper(leader_kube, endpoint_settings, clock)
+            keeper = CertificateKeeper(kube, endpoint_settings, clock)
         endpoint = Endpoint(pod_rules(settings), facts, metrics)
         return cls(
             AdmissionServer(endpoint_settings, endpoint, source), keeper, endpoint_settings.lifetimes.poll_seconds
