@@ -1,0 +1,67 @@
+"""The admission endpoint beside a real API server: in a thread of its own, and registered for one namespace."""
+
+import asyncio
+import base64
+import selectors
+import threading
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+from admission_pods import H100
+from admission_running import Conversation, local_endpoint, until
+
+Json = dict[str, Any]
+
+
+class EndpointThread:
+    """The endpoint with an event loop of its own; it can go away."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._selector = selectors.DefaultSelector()
+        self._loop = asyncio.SelectorEventLoop(self._selector)
+        self._started: Future[Conversation] = Future()
+        self._stop = asyncio.Event()
+        self._thread = threading.Thread(target=self._loop.run_until_complete, args=[self._serve()])
+        self._thread.start()
+        self.conversation = self._started.result(timeout=10)
+
+    async def _serve(self) -> None:
+        try:
+            async with local_endpoint(self._folder, H100) as conversation:
+                self._started.set_result(conversation)
+                await self._stop.wait()
+            # TLS connections say good-bye; only the loop's own pipe is left then.
+            await until(lambda: len(self._selector.get_map()) <= 1)
+        except BaseException as failed:
+            if not self._started.done():
+                self._started.set_exception(failed)
+            raise
+
+    def close(self) -> None:
+        """Go away, connections and all; safe to call twice."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(timeout=10)
+        if not self._loop.is_closed():
+            self._loop.close()
+
+
+def webhook_configuration(name: str, conversation: Conversation, namespace: str) -> Json:
+    """Return a configuration like the chart's, by URL and for one namespace."""
+    webhook = {
+        "name": "pods.ctagroup.dev",
+        "admissionReviewVersions": ["v1"],
+        "sideEffects": "None",
+        "failurePolicy": "Ignore",
+        "timeoutSeconds": 2,
+        "reinvocationPolicy": "IfNeeded",
+        "clientConfig": {
+            "url": f"https://127.0.0.1:{conversation.server.port}/mutate",
+            "caBundle": base64.b64encode(conversation.bundle).decode(),
+        },
+        "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}],
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+    }
+    return {"metadata": {"name": name}, "webhooks": [webhook]}
