@@ -65,6 +65,17 @@ def server_pod(*args: str, groups: int | str | None = 32, **container: Any) -> J
     return {"metadata": {"name": "server"}, "spec": {"containers": [made]}}
 
 
+def annotated(pod: Json, **annotations: str) -> Json:
+    """Return the pod with annotations below the project's prefix."""
+    pod["metadata"]["annotations"] = {f"ctagroup.dev/{name}": text for name, text in annotations.items()}
+    return pod
+
+
+def args_of(pod: Json) -> list[str]:
+    """Return the arguments of the first container."""
+    return list(pod["spec"]["containers"][0].get("args", []))
+
+
 def decode(pod: Json) -> Pod:
     """Return a pod as admission reads it."""
     return msgspec.json.decode(msgspec.json.encode(pod), type=Pod)

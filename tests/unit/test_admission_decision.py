@@ -7,7 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from admission_pods import FITS_H100_QUARTER, FLAG, H100, admitted, cta_node, decode, known_gpus, server_pod
+from admission_pods import (
+    FITS_H100_QUARTER,
+    FLAG,
+    H100,
+    admitted,
+    annotated,
+    args_of,
+    decode,
+    known_gpus,
+    server_pod,
+)
 from cta_group_core.names import (
     ANNOTATION_ALIGN,
     ANNOTATION_ALIGNMENT,
@@ -23,17 +33,6 @@ from cta_group_operator.admission.settings import PodRules
 from cta_group_operator.settings import Alignment
 
 Json = dict[str, Any]
-
-
-def args_of(pod: Json) -> list[str]:
-    """Return the arguments of the first container."""
-    return list(pod["spec"]["containers"][0].get("args", []))
-
-
-def annotated(pod: Json, **annotations: str) -> Json:
-    """Return the pod with annotations below the project's prefix."""
-    pod["metadata"]["annotations"] = {f"ctagroup.dev/{name}": text for name, text in annotations.items()}
-    return pod
 
 
 def test_a_pod_that_asks_is_labelled_gated_and_fitted() -> None:
@@ -184,53 +183,6 @@ def test_without_known_gpus_nothing_is_guessed() -> None:
     assert pod["spec"]["schedulingGates"]
 
 
-def test_the_value_starts_on_every_kind_of_gpu_the_pod_can_land_on() -> None:
-    """The smallest share of memory over the kinds, and a node selector leaves some out."""
-    labels = {"node-a": {"zone": "a"}, "node-b": {"zone": "b"}}
-    both = known_gpus(cta_node("node-a", "h100-sxm"), cta_node("node-b", "h200"), labels=labels)
-    anywhere, _ = admitted(server_pod("m"), both)
-    before = server_pod("m")
-    before["spec"]["nodeSelector"] = {"zone": "b"}
-    only_h200, _ = admitted(before, both)
-    assert args_of(anywhere)[1] == f"{FLAG}={FITS_H100_QUARTER}"
-    assert args_of(only_h200)[1] == f"{FLAG}=0.2257"
-
-
-def test_a_display_card_beside_the_gpus_does_not_count() -> None:
-    """A kind that the request is not allowed on is one where the pod never lands."""
-    mixed = known_gpus(cta_node("node-a", "rtx-4060-laptop", "h200"))
-    pod, _ = admitted(server_pod("m"), mixed)
-    assert args_of(pod)[1] == f"{FLAG}=0.2257"
-
-
-def test_a_kind_where_vllm_cannot_start_is_warned_of_and_left_out() -> None:
-    """8 groups of a T4 are too little memory for any model; on the H200 they start."""
-    mixed = known_gpus(cta_node("node-a", "t4", "h200"))
-    pod, decided = admitted(server_pod("m", groups=8), mixed)
-    assert args_of(pod)[1].startswith(f"{FLAG}=0.0")
-    assert any("8 groups of Tesla T4" in warning for warning in decided.answer.warnings)
-
-
-def test_a_slice_too_small_on_every_kind_is_advised_against() -> None:
-    """Nothing is changed, and the annotation says to ask for more."""
-    pod, _ = admitted(server_pod("m", groups=8), known_gpus(cta_node("node-a", "t4")))
-    assert args_of(pod) == ["m"]
-    assert "ask for more groups" in pod["metadata"]["annotations"][ANNOTATION_ALIGNMENT_ADVICE]
-
-
-def test_a_whole_gpu_keeps_vllm_s_default() -> None:
-    """There is no limit, so there is nothing to fit."""
-    pod, decided = admitted(server_pod("m", groups=128))
-    assert args_of(pod) == ["m"]
-    assert decided.answer.warnings == []
-
-
-def test_servers_without_memory_limits_are_warned_of_the_race() -> None:
-    """They are still sized for their share."""
-    _, decided = admitted(server_pod("m"), known_gpus(cta_node("node-a", "h100-sxm", limits_memory=False)))
-    assert any("one after the other" in warning for warning in decided.answer.warnings)
-
-
 def test_variables_that_mislead_are_warned_of() -> None:
     """The article's switch exists in no vLLM, and a GPU is not chosen by its index."""
     env = [{"name": "CUDA_VISIBLE_DEVICES", "value": "1"}, {"name": "VLLM_USE_PORTABLE_LAYER", "value": "0"}]
@@ -249,46 +201,6 @@ def test_two_ranks_in_a_slice_are_refused_by_the_validating_path(tp: str, allowe
     assert answer.allowed is allowed
     assert ("only one rank runs" in answer.message) is not allowed
     assert any("only one rank" in warning for warning in admitted(before)[1].answer.warnings) is not allowed
-
-
-def test_the_annotation_for_groups_replaces_whole_gpus() -> None:
-    """For templates that cannot name the resource; the second call finds the request."""
-    before = annotated(server_pod("m", groups=None), groups="32")
-    before["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "1", "cpu": "2"}}
-    pod, _ = admitted(before)
-    assert pod["spec"]["containers"][0]["resources"] == {
-        "limits": {"cpu": "2", RESOURCE: "32"},
-        "requests": {RESOURCE: "32"},
-    }
-    assert args_of(pod)[1] == f"{FLAG}={FITS_H100_QUARTER}"
-    assert not admitted(pod)[1].answer.patch
-
-
-@pytest.mark.parametrize(("named", "index"), [("b", 1), ("a", 0)])
-def test_of_several_containers_the_named_one_gets_the_groups(named: str, index: int) -> None:
-    """The annotation for the container says which."""
-    containers = [{"name": "a", "image": "x"}, {"name": "b", "image": "x"}]
-    pod, _ = admitted(annotated({"metadata": {}, "spec": {"containers": containers}}, groups="8", container=named))
-    assert pod["spec"]["containers"][index]["resources"]["limits"] == {RESOURCE: "8"}
-    assert "resources" not in pod["spec"]["containers"][1 - index]
-
-
-@pytest.mark.parametrize("text", ["auto", "0", "-8", "8.5", "many", ""])
-def test_an_annotation_that_is_no_number_changes_nothing(text: str) -> None:
-    """The creator is told."""
-    before = annotated(server_pod("m", groups=None), groups=text)
-    pod, decided = admitted(before)
-    assert pod == before
-    assert ANNOTATION_GROUPS in decided.answer.warnings[0]
-
-
-def test_groups_for_nobody_in_particular_are_not_given_to_anybody() -> None:
-    """Two containers and no name: the creator is asked."""
-    containers = [{"name": "a", "image": "x"}, {"name": "b", "image": "x"}]
-    before = annotated({"metadata": {}, "spec": {"containers": containers}}, groups="8")
-    pod, decided = admitted(before)
-    assert pod == before
-    assert ANNOTATION_CONTAINER in decided.answer.warnings[0]
 
 
 _TEXTS = st.sampled_from(["", "m", "vllm", "serve", FLAG, f"{FLAG}=0.9", "0.1", "sh", "-c", "$(X)", "--", "-tp=2"])
