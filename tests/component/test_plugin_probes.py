@@ -32,17 +32,22 @@ def address() -> str:
 
 
 async def get(address: str, path: str) -> tuple[int, str]:
-    """Return status and body of a request to the plugin."""
+    """Return status and body of a request to the plugin, once it listens."""
 
-    def ask() -> tuple[int, str]:
+    def ask() -> tuple[int, str] | None:
         try:
             with urllib.request.urlopen(f"http://{address}{path}", timeout=5) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             with error:
                 return error.code, error.read().decode()
+        except urllib.error.URLError:
+            return None
 
-    return await asyncio.to_thread(ask)
+    async with asyncio.timeout(10):
+        while (answer := await asyncio.to_thread(ask)) is None:
+            pass
+    return answer
 
 
 async def test_registered_plugin_is_live_and_ready(node: FakeNode, address: str) -> None:

@@ -8,13 +8,22 @@ import pytest
 from cta_group_core.nodes import NodeStatus
 from cta_group_plugin.adapters.kube_api import ApiServer, KubeNodeApi
 from cta_group_plugin.errors import ApiUnavailable
+from cta_group_plugin.report import EnforcementReport, NodeReport, as_api
 from cta_group_plugin.testing import Ask, FakeKubelet
 from fake_api_server import FakeApiServer, fake_api_server
 from plugin_running import plugin_process, short_folder
 from plugin_values import pod
 
 PATH = "/apis/ctagroup.dev/v1alpha1/ctanodes/node-a"
-STATUS = NodeStatus(resource_name="nvidia.com/cta-group")
+STATUS = NodeReport(
+    resource_name="nvidia.com/cta-group",
+    driver_version=None,
+    cuda_version=None,
+    simulated=False,
+    enforcement=EnforcementReport(compute=True, memory=True),
+    conditions=(),
+    gpus=(),
+)
 
 
 @pytest.fixture
@@ -37,7 +46,7 @@ async def test_object_is_created_once_and_its_status_applied(server: FakeApiServ
     assert [path for path, _, _ in server.requests] == [PATH, f"{PATH}/status", f"{PATH}/status"]
     assert {kind for _, kind, _ in server.requests} == {"application/apply-patch+yaml"}
     assert [query for _, _, query in server.requests] == [{"fieldManager": "cta-group-plugin", "force": "true"}] * 3
-    assert server.objects["node-a"]["status"] == STATUS.as_api()
+    assert server.objects["node-a"]["status"] == as_api(STATUS)
 
 
 async def test_object_that_was_deleted_comes_back(server: FakeApiServer, node_api: KubeNodeApi) -> None:
@@ -45,7 +54,7 @@ async def test_object_that_was_deleted_comes_back(server: FakeApiServer, node_ap
     await node_api.apply(STATUS)
     server.objects.clear()
     await node_api.apply(STATUS)
-    assert server.objects["node-a"]["status"] == STATUS.as_api()
+    assert server.objects["node-a"]["status"] == as_api(STATUS)
 
 
 async def test_missing_kind_says_what_to_install(server: FakeApiServer, node_api: KubeNodeApi) -> None:
@@ -97,7 +106,7 @@ async def test_node_publishes_who_holds_what(server: FakeApiServer) -> None:
 async def _status_with_allocation(server: FakeApiServer) -> NodeStatus:
     while True:
         seen = len(server.requests)
-        status = NodeStatus.model_validate(server.objects.get("node-a", {}).get("status", STATUS.as_api()))
+        status = NodeStatus.model_validate(server.objects.get("node-a", {}).get("status", as_api(STATUS)))
         if any(gpu.allocations for gpu in status.gpus):
             return status
         await server.until_requests(seen + 1)

@@ -6,10 +6,10 @@ from functools import partial
 import pytest
 
 from background import in_background
-from cta_group_core.nodes import NodeStatus
 from cta_group_plugin.errors import ApiUnavailable
 from cta_group_plugin.metrics import Metrics
 from cta_group_plugin.publish import Publisher
+from cta_group_plugin.report import NodeReport
 from cta_group_plugin.settings import EnforcementSettings
 from cta_group_plugin.state import NodeState
 from cta_group_plugin.status import status_of
@@ -22,12 +22,12 @@ class WatchedApi:
     """A NodeApi that is away while told so, and that a test can wait for."""
 
     def __init__(self) -> None:
-        self.applied: list[NodeStatus] = []
+        self.applied: list[NodeReport] = []
         self.attempts = 0
         self.is_away = False
         self._attempted = asyncio.Condition()
 
-    async def apply(self, status: NodeStatus) -> None:
+    async def apply(self, status: NodeReport) -> None:
         """Remember the status, or fail."""
         self.attempts += 1
         if not self.is_away:
@@ -113,4 +113,4 @@ async def test_unchanged_account_is_confirmed_from_time_to_time(state: NodeState
     state.learn_devices(node_of(1), offer(1), {})
     async with in_background(publisher(state, api, confirm=0.02).run):
         await api.until_attempts(3)
-    assert len(set(map(NodeStatus.model_dump_json, api.applied))) == 1
+    assert len(set(api.applied)) == 1

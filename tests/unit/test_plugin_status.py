@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from cta_group_core.nodes import ConditionStatus, GpuHealth, NodeStatus
 from cta_group_plugin.health import Fault
 from cta_group_plugin.inventory import offer_of
 from cta_group_plugin.ports import BrokenGpu, Inventory, MpsState
+from cta_group_plugin.report import NodeReport
 from cta_group_plugin.settings import EnforcementSettings
 from cta_group_plugin.state import NodeState
 from cta_group_plugin.status import rfc3339, status_of, with_times
@@ -25,22 +25,22 @@ def state_of(node: Inventory) -> NodeState:
 ENFORCING = EnforcementSettings()
 
 
-def status(state: NodeState, enforcement: EnforcementSettings = ENFORCING) -> NodeStatus:
+def status(state: NodeState, enforcement: EnforcementSettings = ENFORCING) -> NodeReport:
     """Return the status of a node."""
     return status_of(state.view, resource_name="nvidia.com/cta-group", enforcement=enforcement)
 
 
-def condition(made: NodeStatus, kind: str) -> tuple[str, str, str]:
+def condition(made: NodeReport, kind: str) -> tuple[str, str, str]:
     """Return status, reason and message of one condition."""
     found = next(condition for condition in made.conditions if condition.type == kind)
-    return str(found.status), found.reason, found.message
+    return found.status, found.reason, found.message
 
 
 async def test_empty_node() -> None:
     """Two H100s with nothing on them are 256 free groups."""
     made = status(state_of(node_of(2)))
     assert (made.capacity, made.allocatable, made.free, made.largest_fit) == (256, 256, 256, 128)
-    assert [str(each.status) for each in made.conditions] == ["True"] * 4
+    assert [each.status for each in made.conditions] == ["True"] * 4
 
 
 async def test_listed_container_is_an_allocation() -> None:
@@ -80,7 +80,7 @@ async def test_unhealthy_gpu_offers_nothing_and_says_since_when() -> None:
     state.learn_devices(node_of(2), state.view.offer, {uuid_of(1): Fault("XID 48", 1e9, answers_clear_it=False)})
     made = status(state)
     assert (made.capacity, made.allocatable, made.free) == (256, 128, 128)
-    assert made.gpus[1].health is GpuHealth.UNHEALTHY
+    assert made.gpus[1].health == "Unhealthy"
     assert made.gpus[1].health_reason == "XID 48"
     assert made.gpus[1].health_since == "2001-09-09T01:46:40Z"
     assert condition(made, "GPUsHealthy") == ("False", "GpuUnhealthy", f"{uuid_of(1)}: XID 48")
@@ -144,4 +144,4 @@ async def test_condition_keeps_its_time_until_its_status_changes() -> None:
     third = with_times(status(state), second, now=3e9)
     moved = {each.type for each in third.conditions if each.last_transition_time == rfc3339(3e9)}
     assert moved == {"Registered"}
-    assert next(each for each in third.conditions if each.type == "Registered").status is ConditionStatus.FALSE
+    assert next(each for each in third.conditions if each.type == "Registered").status == "False"

@@ -59,14 +59,15 @@ async def _run_until_signal(settings: RunSettings) -> int:
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
-    return await serve(settings, edges_of(settings), stopping)
+    edges = edges_of(settings)
+    # Nothing of what was imported is ever garbage, and looking through it would make kubelet wait for tens of ms.
+    gc.collect()
+    gc.freeze()
+    return await serve(settings, edges, stopping)
 
 
 async def serve(settings: RunSettings, edges: Edges, stopping: asyncio.Event) -> int:
     """Run the plugin until ``stopping``; return 0 then, and 1 when it cannot go on. Raises BadSetting."""
-    # Nothing of what was imported is ever garbage, and looking through it would make kubelet wait for tens of ms.
-    gc.collect()
-    gc.freeze()
     async with AsyncExitStack() as stack:
         stack.push_async_callback(edges.pod_resources.close)
         stack.push_async_callback(edges.mps.close)

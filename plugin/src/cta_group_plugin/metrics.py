@@ -13,8 +13,8 @@ from prometheus_client.registry import Collector
 
 from cta_group_core.ids import GpuUuid
 from cta_group_core.names import METRIC_PREFIX
-from cta_group_core.nodes import NodeStatus
 from cta_group_plugin.ports import MpsState
+from cta_group_plugin.report import NodeReport
 
 CALLS: Final = ("GetPreferredAllocation", "Allocate", "PreStartContainer")
 _GPU_LABELS: Final = ("gpu_uuid", "gpu", "product")
@@ -40,7 +40,7 @@ class Metrics:
         build = Gauge(f"{METRIC_PREFIX}build_info", "Version of this process", ["version"], registry=self.registry)
         build.labels(version=version).set(1)
 
-    def describe_node(self, status: Callable[[], NodeStatus], mps: Callable[[], Mapping[GpuUuid, MpsState]]) -> None:
+    def describe_node(self, status: Callable[[], NodeReport], mps: Callable[[], Mapping[GpuUuid, MpsState]]) -> None:
         """Add the series that describe the node; both callables return the newest account, from any thread."""
         self.registry.register(_NodeCollector(status, mps))
 
@@ -49,7 +49,7 @@ class Metrics:
 
 
 class _NodeCollector(Collector):
-    def __init__(self, status: Callable[[], NodeStatus], mps: Callable[[], Mapping[GpuUuid, MpsState]]) -> None:
+    def __init__(self, status: Callable[[], NodeReport], mps: Callable[[], Mapping[GpuUuid, MpsState]]) -> None:
         self._status = status
         self._mps = mps
 
@@ -57,7 +57,7 @@ class _NodeCollector(Collector):
         return [*node_series(self._status()), mps_series(self._mps())]
 
 
-def node_series(status: NodeStatus) -> list[Metric]:
+def node_series(status: NodeReport) -> list[Metric]:
     """Return the series of one account of the node."""
     capacity = _gauge("capacity", "CTA groups of a GPU; 0 when it is withheld", _GPU_LABELS)
     allocatable = _gauge("allocatable", "CTA groups that may be handed out: the capacity of a healthy GPU", _GPU_LABELS)

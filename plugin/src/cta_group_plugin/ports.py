@@ -10,8 +10,8 @@ from enum import Enum
 from typing import Protocol
 
 from cta_group_core.ids import GpuUuid, GroupId
-from cta_group_core.nodes import NodeStatus, PcieLink
 from cta_group_core.units import ComputeCapability, SmCountSources
+from cta_group_plugin.report import NodeReport, PcieLink
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +185,7 @@ class PodResources(Protocol):
 class NodeApi(Protocol):
     """The CTANode object of this node in the Kubernetes API."""
 
-    async def apply(self, status: NodeStatus) -> None:
+    async def apply(self, status: NodeReport) -> None:
         """Create the object when absent and replace the fields that the plugin owns. Raises ApiUnavailable."""
 
     async def close(self) -> None:

@@ -8,11 +8,11 @@ import time
 from collections.abc import Callable
 from typing import Final, NoReturn
 
-from cta_group_core.nodes import NodeStatus
 from cta_group_plugin.errors import ApiUnavailable
 from cta_group_plugin.logs import EventLog
 from cta_group_plugin.metrics import Metrics
 from cta_group_plugin.ports import NodeApi
+from cta_group_plugin.report import NodeReport
 from cta_group_plugin.state import NodeState, NodeView
 from cta_group_plugin.status import with_times
 
@@ -28,7 +28,7 @@ class Publisher:
         self,
         state: NodeState,
         api: NodeApi,
-        status_of: Callable[[NodeView], NodeStatus],
+        status_of: Callable[[NodeView], NodeReport],
         metrics: Metrics,
         *,
         least_seconds: float = 1.0,
@@ -46,7 +46,7 @@ class Publisher:
         self._least_seconds = least_seconds
         self._confirm_seconds = confirm_seconds
         self._wall_clock = wall_clock
-        self._written: NodeStatus | None = None
+        self._written: NodeReport | None = None
         self._failures = 0
 
     async def run(self) -> NoReturn:
@@ -70,7 +70,7 @@ class Publisher:
         except TimeoutError:
             return
 
-    async def _write(self, status: NodeStatus) -> None:
+    async def _write(self, status: NodeReport) -> None:
         timed = self._timed(status)
         try:
             await self._api.apply(timed)
@@ -86,7 +86,7 @@ class Publisher:
         self._failures = 0
         self._written = timed
 
-    def _timed(self, status: NodeStatus) -> NodeStatus:
+    def _timed(self, status: NodeReport) -> NodeReport:
         return with_times(status, self._written, now=self._wall_clock())
 
     def _pause_seconds(self) -> float:

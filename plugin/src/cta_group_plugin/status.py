@@ -1,23 +1,26 @@
 """The node's account as CTANode shows it. Pure: a view in, a status out."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
 from cta_group_core.ids import GpuUuid, GroupId
-from cta_group_core.nodes import (
-    Allocation,
-    Condition,
-    ConditionStatus,
-    Enforcement,
-    GpuHealth,
-    GpuStatus,
-    NodeStatus,
-)
 from cta_group_core.rooms import GpuRoom, largest_fit
 from cta_group_plugin.inventory import ServedGpu
 from cta_group_plugin.ledger import Holder
 from cta_group_plugin.ports import BrokenGpu, GpuFacts
+from cta_group_plugin.report import (
+    HEALTHY,
+    UNHEALTHY,
+    AllocationReport,
+    ConditionReport,
+    EnforcementReport,
+    GpuReport,
+    NodeReport,
+    Truth,
+    unknown_uuid,
+)
 from cta_group_plugin.settings import EnforcementSettings
 from cta_group_plugin.state import NodeView
 
@@ -27,45 +30,44 @@ MPS_READY: Final = "MPSReady"
 COMPATIBLE: Final = "Compatible"
 
 
-def status_of(view: NodeView, *, resource_name: str, enforcement: EnforcementSettings) -> NodeStatus:
+def status_of(view: NodeView, *, resource_name: str, enforcement: EnforcementSettings) -> NodeReport:
     """Return the status for ``view``; its conditions have no times yet (:func:`with_times`)."""
     inventory = view.inventory
     served = [_served(gpu, view) for gpu in view.offer.served]
     withheld = [_unserved(gpu.facts, gpu.reason) for gpu in view.offer.withheld]
     broken = _broken(inventory.broken if inventory else (), {gpu.facts.uuid for gpu in view.offer.served})
-    return NodeStatus(
+    return NodeReport(
         resource_name=resource_name,
         driver_version=inventory.driver_version if inventory else None,
         cuda_version=inventory.cuda_version if inventory else None,
         simulated=bool(inventory and inventory.simulated),
-        enforcement=Enforcement(compute=enforcement.compute, memory=enforcement.memory),
+        enforcement=EnforcementReport(compute=enforcement.compute, memory=enforcement.memory),
         conditions=(_registered(view), _gpus_healthy(view), _mps_ready(view, enforcement), _compatible(view)),
         gpus=tuple(sorted([*served, *withheld, *broken], key=lambda gpu: (gpu.index, gpu.uuid))),
-    ).with_totals()
+    )
 
 
-def _served(gpu: ServedGpu, view: NodeView) -> GpuStatus:
+def _served(gpu: ServedGpu, view: NodeView) -> GpuReport:
     uuid = gpu.facts.uuid
     holders = [holder for holder in view.holders if uuid in holder.gpus]
     held = {group_id for holder in holders for group_id in _on(gpu, holder)}
     free = gpu.units.capacity - len(held)
     fault = view.faults.get(uuid)
     room = GpuRoom(uuid=uuid, index=gpu.facts.index, units=gpu.units, free=free)
-    return _facts(gpu.facts).model_copy(
-        update={
-            "sm_count": gpu.units.sm_count,
-            "capacity": gpu.units.capacity,
-            "minimum": gpu.units.minimum,
-            "step": gpu.units.step,
-            "memory_mib": gpu.memory_total_mib,
-            "reserve_mib": gpu.reserve_mib,
-            "health": GpuHealth.UNHEALTHY if fault else GpuHealth.HEALTHY,
-            "health_reason": fault.reason if fault else None,
-            "health_since": rfc3339(fault.since) if fault else None,
-            "free": free,
-            "largest_fit": 0 if fault else largest_fit([room]),
-            "allocations": tuple(_allocations(gpu, holders)),
-        }
+    return replace(
+        _facts(gpu.facts),
+        sm_count=gpu.units.sm_count,
+        capacity=gpu.units.capacity,
+        minimum=gpu.units.minimum,
+        step=gpu.units.step,
+        memory_mib=gpu.memory_total_mib,
+        reserve_mib=gpu.reserve_mib,
+        health=UNHEALTHY if fault else HEALTHY,
+        health_reason=fault.reason if fault else None,
+        health_since=rfc3339(fault.since) if fault else None,
+        free=free,
+        largest_fit=0 if fault else largest_fit([room]),
+        allocations=tuple(_allocations(gpu, holders)),
     )
 
 
@@ -76,11 +78,11 @@ def _on(gpu: ServedGpu, holder: Holder) -> list[GroupId]:
     ]
 
 
-def _allocations(gpu: ServedGpu, holders: Iterable[Holder]) -> Iterable[Allocation]:
+def _allocations(gpu: ServedGpu, holders: Iterable[Holder]) -> Iterable[AllocationReport]:
     named = [(holder.container, len(_on(gpu, holder))) for holder in holders if holder.container]
     for container, groups in sorted(named, key=lambda pair: (pair[0].pod, pair[0].container)):
         usable = (gpu.memory_total_mib - gpu.reserve_mib) * groups // gpu.units.capacity
-        yield Allocation(
+        yield AllocationReport(
             namespace=container.pod.namespace,
             pod=container.pod.name,
             container=container.container,
@@ -89,8 +91,8 @@ def _allocations(gpu: ServedGpu, holders: Iterable[Holder]) -> Iterable[Allocati
         )
 
 
-def _facts(facts: GpuFacts) -> GpuStatus:
-    return GpuStatus(
+def _facts(facts: GpuFacts) -> GpuReport:
+    return GpuReport(
         uuid=facts.uuid,
         index=facts.index,
         product=facts.product,
@@ -107,19 +109,19 @@ def _facts(facts: GpuFacts) -> GpuStatus:
     )
 
 
-def _unserved(facts: GpuFacts, reason: str) -> GpuStatus:
-    return _facts(facts).model_copy(update={"withheld": reason})
+def _unserved(facts: GpuFacts, reason: str) -> GpuReport:
+    return replace(_facts(facts), withheld=reason)
 
 
-def _broken(broken: Sequence[BrokenGpu], served: set[GpuUuid]) -> list[GpuStatus]:
+def _broken(broken: Sequence[BrokenGpu], served: set[GpuUuid]) -> list[GpuReport]:
     """Return GPUs that never answered; one that did is shown as served and unhealthy."""
     return [
-        GpuStatus(
-            uuid=gpu.uuid or f"GPU-unknown-{gpu.index}",
+        GpuReport(
+            uuid=gpu.uuid or unknown_uuid(gpu.index),
             index=gpu.index,
             product="unknown",
             compute_capability="unknown",
-            health=GpuHealth.UNHEALTHY,
+            health=UNHEALTHY,
             health_reason=gpu.reason,
             withheld=f"the driver lists this GPU, but it does not answer: {gpu.reason}",
         )
@@ -128,66 +130,66 @@ def _broken(broken: Sequence[BrokenGpu], served: set[GpuUuid]) -> list[GpuStatus
     ]
 
 
-def _registered(view: NodeView) -> Condition:
+def _registered(view: NodeView) -> ConditionReport:
     if view.registered_as:
-        return _condition(REGISTERED, ConditionStatus.TRUE, "Registered", "kubelet knows this plugin")
+        return _condition(REGISTERED, "True", "Registered", "kubelet knows this plugin")
     if not view.offer.served:
-        return _condition(REGISTERED, ConditionStatus.FALSE, "NothingToOffer", "no GPU of this node offers groups")
+        return _condition(REGISTERED, "False", "NothingToOffer", "no GPU of this node offers groups")
     return _condition(
         REGISTERED,
-        ConditionStatus.FALSE,
+        "False",
         "NotRegistered",
         view.registration_problem or "not registered with kubelet yet",
     )
 
 
-def _gpus_healthy(view: NodeView) -> Condition:
+def _gpus_healthy(view: NodeView) -> ConditionReport:
     if not view.offer.served:
-        return _condition(GPUS_HEALTHY, ConditionStatus.UNKNOWN, "NoGpu", "no GPU of this node offers groups")
+        return _condition(GPUS_HEALTHY, "Unknown", "NoGpu", "no GPU of this node offers groups")
     if not view.faults:
-        return _condition(GPUS_HEALTHY, ConditionStatus.TRUE, "AllHealthy", "every GPU answers")
+        return _condition(GPUS_HEALTHY, "True", "AllHealthy", "every GPU answers")
     told = "; ".join(f"{uuid}: {fault.reason}" for uuid, fault in sorted(view.faults.items()))
-    return _condition(GPUS_HEALTHY, ConditionStatus.FALSE, "GpuUnhealthy", told)
+    return _condition(GPUS_HEALTHY, "False", "GpuUnhealthy", told)
 
 
-def _mps_ready(view: NodeView, enforcement: EnforcementSettings) -> Condition:
+def _mps_ready(view: NodeView, enforcement: EnforcementSettings) -> ConditionReport:
     if not enforcement.uses_mps:
-        return _condition(MPS_READY, ConditionStatus.UNKNOWN, "NotUsed", "neither SMs nor memory are limited here")
+        return _condition(MPS_READY, "Unknown", "NotUsed", "neither SMs nor memory are limited here")
     waiting = {uuid: state.reason for uuid, state in sorted(view.mps.items()) if not state.ready}
     if waiting:
         told = "; ".join(f"{uuid}: {reason}" for uuid, reason in waiting.items())
-        return _condition(MPS_READY, ConditionStatus.FALSE, "NotReady", told)
-    return _condition(MPS_READY, ConditionStatus.TRUE, "Ready", f"{len(view.mps)} GPUs are shared, and each is limited")
+        return _condition(MPS_READY, "False", "NotReady", told)
+    return _condition(MPS_READY, "True", "Ready", f"{len(view.mps)} GPUs are shared, and each is limited")
 
 
-def _compatible(view: NodeView) -> Condition:
+def _compatible(view: NodeView) -> ConditionReport:
     if view.driver_problem:
-        return _condition(COMPATIBLE, ConditionStatus.FALSE, "NoDriver", view.driver_problem)
+        return _condition(COMPATIBLE, "False", "NoDriver", view.driver_problem)
     if view.inventory is None:
-        return _condition(COMPATIBLE, ConditionStatus.UNKNOWN, "NotAnswered", "the driver has not answered yet")
+        return _condition(COMPATIBLE, "Unknown", "NotAnswered", "the driver has not answered yet")
     if not view.inventory.gpus and not view.inventory.broken:
-        return _condition(COMPATIBLE, ConditionStatus.TRUE, "NoGpu", "this node has no GPU")
+        return _condition(COMPATIBLE, "True", "NoGpu", "this node has no GPU")
     if view.offer.withheld:
         told = "; ".join(f"GPU {gpu.facts.index}: {gpu.reason}" for gpu in view.offer.withheld)
-        return _condition(COMPATIBLE, ConditionStatus.FALSE, "GpuWithheld", told)
-    return _condition(COMPATIBLE, ConditionStatus.TRUE, "Compatible", "every GPU of this node can be shared")
+        return _condition(COMPATIBLE, "False", "GpuWithheld", told)
+    return _condition(COMPATIBLE, "True", "Compatible", "every GPU of this node can be shared")
 
 
-def _condition(kind: str, status: ConditionStatus, reason: str, message: str) -> Condition:
-    return Condition(type=kind, status=status, reason=reason, message=message)
+def _condition(kind: str, status: Truth, reason: str, message: str) -> ConditionReport:
+    return ConditionReport(type=kind, status=status, reason=reason, message=message)
 
 
-def with_times(status: NodeStatus, before: NodeStatus | None, *, now: float) -> NodeStatus:
+def with_times(status: NodeReport, before: NodeReport | None, *, now: float) -> NodeReport:
     """Give each condition the time of its last transition: as before when its status is as before, else ``now``."""
     known = {condition.type: condition for condition in before.conditions} if before else {}
     conditions = tuple(_timed(condition, known.get(condition.type), now) for condition in status.conditions)
-    return status.model_copy(update={"conditions": conditions})
+    return replace(status, conditions=conditions)
 
 
-def _timed(condition: Condition, before: Condition | None, now: float) -> Condition:
+def _timed(condition: ConditionReport, before: ConditionReport | None, now: float) -> ConditionReport:
     same = before is not None and before.status == condition.status
     moment = before.last_transition_time if before and same else rfc3339(now)
-    return condition.model_copy(update={"last_transition_time": moment})
+    return replace(condition, last_transition_time=moment)
 
 
 def rfc3339(seconds: float) -> str:

@@ -16,8 +16,8 @@ from typing import Final
 from urllib.parse import quote, urlsplit
 
 from cta_group_core.names import API_GROUP_VERSION, FIELD_MANAGER_PLUGIN
-from cta_group_core.nodes import NodeStatus
 from cta_group_plugin.errors import ApiUnavailable
+from cta_group_plugin.report import NodeReport, as_api
 
 _TIMEOUT_SECONDS: Final = 10.0
 _APPLY: Final = "application/apply-patch+yaml"
@@ -43,22 +43,22 @@ class KubeNodeApi:
         self._path = f"/apis/{API_GROUP_VERSION}/ctanodes/{quote(node_name)}"
         self._exists = False
 
-    async def apply(self, status: NodeStatus) -> None:
+    async def apply(self, status: NodeReport) -> None:
         """Create the object when absent and apply the status. Raises ApiUnavailable naming the object."""
         await asyncio.to_thread(self._apply, status)
 
     async def close(self) -> None:
         """Nothing is kept open."""
 
-    def _apply(self, status: NodeStatus) -> None:
+    def _apply(self, status: NodeReport) -> None:
         if not self._exists:
             self._patch(self._path, {})
             self._exists = True
         try:
-            self._patch(f"{self._path}/status", {"status": status.as_api()})
+            self._patch(f"{self._path}/status", {"status": as_api(status)})
         except _ObjectGone:
             self._patch(self._path, {})
-            self._patch(f"{self._path}/status", {"status": status.as_api()})
+            self._patch(f"{self._path}/status", {"status": as_api(status)})
 
     def _patch(self, path: str, fields: Mapping[str, object]) -> None:
         body = {

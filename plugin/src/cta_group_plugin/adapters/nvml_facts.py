@@ -7,10 +7,10 @@ from typing import Any
 import pynvml
 
 from cta_group_core.ids import GpuUuid, parse_gpu_uuid
-from cta_group_core.nodes import PcieLink
 from cta_group_core.units import ComputeCapability, SmCountSources
 from cta_group_plugin.adapters.nvml_errors import told, told_if_possible
 from cta_group_plugin.ports import GpuFacts, GpuProcess
+from cta_group_plugin.report import PcieLink
 
 _BYTES_PER_MIB = 1 << 20
 

@@ -8,10 +8,10 @@ import threading
 import uuid
 
 from cta_group_core.ids import GpuUuid
-from cta_group_core.nodes import PcieLink
 from cta_group_core.profiles import GpuProfile
 from cta_group_core.units import SmCountSources
 from cta_group_plugin.ports import GpuEvent, GpuFacts, GpuProcess, Inventory
+from cta_group_plugin.report import PcieLink
 
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "simulated.ctagroup.dev")
 

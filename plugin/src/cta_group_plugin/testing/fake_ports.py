@@ -4,9 +4,9 @@ import queue
 from collections.abc import Mapping, Sequence
 
 from cta_group_core.ids import GpuUuid
-from cta_group_core.nodes import NodeStatus
 from cta_group_plugin.errors import ApiUnavailable, DriverError, KubeletUnavailable
 from cta_group_plugin.ports import Account, GpuEvent, GpuProcess, Inventory, MpsDemand, MpsState
+from cta_group_plugin.report import NodeReport
 
 
 class FakeGpuSource:
@@ -95,10 +95,10 @@ class FakeNodeApi:
     """An API server that remembers what was applied, and can be away."""
 
     def __init__(self) -> None:
-        self.applied: list[NodeStatus] = []
+        self.applied: list[NodeReport] = []
         self.is_away = False
 
-    async def apply(self, status: NodeStatus) -> None:
+    async def apply(self, status: NodeReport) -> None:
         """Remember the status, or raise ApiUnavailable."""
         if self.is_away:
             raise ApiUnavailable("the fake API is away")
