@@ -22,6 +22,8 @@ from cta_group_operator.settings import Settings
 
 _log = EventLog(__name__)
 _SHUTDOWN_SECONDS = 5.0
+_FIRST_POLL_SECONDS = 0.5
+"""Pods come in unfitted until there is a certificate, so it is looked for more often at first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,8 @@ class AdmissionServer:
         try:
             while True:
                 await self.refresh()
-                await asyncio.sleep(self._settings.lifetimes.poll_seconds)
+                poll_seconds = self._settings.lifetimes.poll_seconds
+                await asyncio.sleep(poll_seconds if self.is_ready else min(poll_seconds, _FIRST_POLL_SECONDS))
         finally:
             await self.close()
 
