@@ -7,7 +7,7 @@ from cluster_harness.control_plane import ControlPlane
 from cluster_harness.errors import ApiError
 from cta_group_core.names import GATE_PLACEMENT
 from group_pods import container, pod
-from kubectl import Kubectl
+from service_account import ServiceAccount
 
 _UNGATED = {"spec": {"schedulingGates": None}}
 
@@ -40,13 +40,8 @@ def test_gates_of_others_and_other_changes_are_free(api: ApiClient, gated: str) 
 
 
 def test_the_operator_takes_it_off_with_its_own_account(
-    control_plane: ControlPlane, api: ApiClient, gated: str, tenants: str
+    control_plane: ControlPlane, api: ApiClient, gated: str
 ) -> None:
     """The account of the chart's operator has the right to patch the pod, and the policy lets it."""
-    account = "/api/v1/namespaces/cta-group/serviceaccounts/cta-group-operator"
-    token = api.create(f"{account}/token", {"spec": {"audiences": []}})["status"]["token"]
-    operator = Kubectl.with_token(control_plane, token)
-    patch = '[{"op": "remove", "path": "/spec/schedulingGates"}]'
-    done = operator.run(f"--namespace={tenants}", "patch", "pod", "tenant", "--type=json", f"--patch={patch}")
-    assert done.returncode == 0, done.stderr
+    ServiceAccount(control_plane, "cta-group", "cta-group-operator").merge_patch(gated, _UNGATED)
     assert "schedulingGates" not in api.get(gated)["spec"]

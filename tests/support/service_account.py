@@ -1,0 +1,38 @@
+"""A pod of a service account as the API server sees it: calls with its token, and nothing that only kubectl needs."""
+
+import http.client
+import json
+import ssl
+from typing import Any
+from urllib.parse import urlsplit
+
+from cluster_harness.control_plane import ControlPlane
+from cluster_harness.errors import ApiError
+
+_TIMEOUT_SECONDS = 30.0
+
+
+class ServiceAccount:
+    """Calls in the name of one service account, with a token made for it now."""
+
+    def __init__(self, control_plane: ControlPlane, namespace: str, name: str) -> None:
+        self._server = urlsplit(control_plane.server)
+        self._tls = ssl.create_default_context(cafile=str(control_plane.certificate_authority))
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
+        self._token = control_plane.api.create(path, {"spec": {"audiences": []}})["status"]["token"]
+
+    def merge_patch(self, path: str, content: Any) -> dict[str, Any]:
+        """Merge into the object at the path; ApiError when that is refused."""
+        address = (self._server.hostname or "", self._server.port)
+        connection = http.client.HTTPSConnection(*address, context=self._tls, timeout=_TIMEOUT_SECONDS)
+        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/merge-patch+json"}
+        try:
+            connection.request("PATCH", path, json.dumps(content), headers)
+            answer = connection.getresponse()
+            text = answer.read().decode()
+        finally:
+            connection.close()
+        if answer.status >= http.HTTPStatus.BAD_REQUEST:
+            raise ApiError(f"PATCH {path}", answer.status, text)
+        stored: dict[str, Any] = json.loads(text)
+        return stored
