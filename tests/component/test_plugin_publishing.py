@@ -1,9 +1,17 @@
 """CTANode over HTTP: what is sent, and how errors are told."""
 
+import ssl
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
 from cta_group_core.nodes import NodeStatus
 from cta_group_plugin.adapters.kube_api import ApiServer, KubeNodeApi
@@ -83,6 +91,48 @@ async def test_missing_service_account_is_no_crash(tmp_path: Path) -> None:
     api = KubeNodeApi(ApiServer("https://127.0.0.1:1", tmp_path), "node-a")
     with pytest.raises(ApiUnavailable, match="FileNotFoundError"):
         await api.apply(STATUS)
+
+
+async def test_rotated_token_and_authority_are_read_again(tmp_path: Path) -> None:
+    """Over TLS with the pod's files: each request takes them as they are then, and a stranger is refused."""
+    account_dir = tmp_path / "serviceaccount"
+    account_dir.mkdir()
+    certificate, key = self_signed(tmp_path)
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(certificate, key)
+    async with fake_api_server(tls) as server:
+        api = KubeNodeApi(ApiServer(server.url, account_dir), "node-a")
+        account_dir.joinpath("ca.crt").write_bytes(self_signed(tmp_path, "other")[0].read_bytes())
+        account_dir.joinpath("token").write_text("first\n")
+        with pytest.raises(ApiUnavailable, match="CERTIFICATE_VERIFY_FAILED"):
+            await api.apply(STATUS)
+        account_dir.joinpath("ca.crt").write_bytes(certificate.read_bytes())
+        for token in ("first", "second"):
+            server.token = token
+            account_dir.joinpath("token").write_text(f"{token}\n")
+            await api.apply(STATUS)
+        server.token = "third"
+        with pytest.raises(ApiUnavailable, match="the API answered 401: Unauthorized"):
+            await api.apply(STATUS)
+
+
+def self_signed(folder: Path, name: str = "api") -> tuple[Path, Path]:
+    """Write a certificate for this machine's loopback address and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder(subject, subject, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(hours=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    paths = folder / f"{name}.crt", folder / f"{name}.key"
+    paths[0].write_bytes(certificate.public_bytes(Encoding.PEM))
+    paths[1].write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return paths
 
 
 async def test_node_publishes_who_holds_what(server: FakeApiServer) -> None:

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from cta_group_plugin.app import serve
+from cta_group_plugin.errors import DriverGone
+from cta_group_plugin.ports import GpuEvent, GpuEventKind
 from cta_group_plugin.registrar import pause_seconds
 from cta_group_plugin.testing import Ask, FakeKubelet
 from plugin_running import FakeNode, plugin_on, plugin_process, registered_plugin, short_folder
@@ -117,6 +120,17 @@ async def test_failed_registration_is_tried_again_under_another_name(node: FakeN
         async with node.kubelet() as kubelet:
             await kubelet.until(has_all_devices)
             assert len(kubelet.registered) == 1
+
+
+async def test_driver_that_is_gone_ends_the_process(node: FakeNode) -> None:
+    """Only a fresh process can load the driver again: this one withdraws its devices and fails."""
+    async with node.kubelet() as kubelet:
+        running = asyncio.create_task(serve(node.settings, node.edges(), asyncio.Event()))
+        await kubelet.until(has_all_devices)
+        node.gpus.shown = DriverGone("the driver was unloaded")
+        node.gpus.push(GpuEvent(GpuEventKind.LOST, None))
+        assert await asyncio.wait_for(running, 10) == 1
+        await kubelet.until(lambda kubelet: "Healthy" not in kubelet.devices.values())
 
 
 async def test_killed_plugin_is_replaced_by_the_next() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ class FakeApiServer:
     requests: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
     """Path, content type and query of each request."""
     error: int | None = None
+    token: str | None = None
+    """The only one that is let in; ``None``: everybody is."""
     has_kind: bool = True
     _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
 
@@ -27,6 +30,8 @@ class FakeApiServer:
         body = json.loads(await request.read())
         async with self._changed:
             self.requests.append((request.path, request.content_type, dict(request.query)))
+            if self.token and request.headers.get("Authorization") != f"Bearer {self.token}":
+                return web.json_response({"kind": "Status", "message": "Unauthorized"}, status=401)
             response = self._answer(request.match_info["name"], request.path.endswith("/status"), body)
             self._changed.notify_all()
         return response
@@ -48,8 +53,8 @@ class FakeApiServer:
 
 
 @asynccontextmanager
-async def fake_api_server() -> AsyncIterator[FakeApiServer]:
-    """Serve on a free port of this machine."""
+async def fake_api_server(tls: ssl.SSLContext | None = None) -> AsyncIterator[FakeApiServer]:
+    """Serve on a free port of this machine, over TLS when given."""
     api = FakeApiServer()
     app = web.Application()
     path = "/apis/ctagroup.dev/v1alpha1/ctanodes/{name}"
@@ -58,10 +63,10 @@ async def fake_api_server() -> AsyncIterator[FakeApiServer]:
     runner = web.AppRunner(app)
     await runner.setup()
     try:
-        site = web.TCPSite(runner, "127.0.0.1", 0)
+        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
         await site.start()
         host, port = runner.addresses[0][:2]
-        api.url = f"http://{host}:{port}"
+        api.url = f"{'https' if tls else 'http'}://{host}:{port}"
         yield api
     finally:
         await runner.cleanup()

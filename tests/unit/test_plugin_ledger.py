@@ -23,14 +23,6 @@ def granted(*ids: frozenset[GroupId], at: float = 10.0) -> Ledger:
     return ledger
 
 
-def test_nothing_is_known_before_the_first_list() -> None:
-    """A caller can tell an empty node from an unread one."""
-    ledger = Ledger()
-    assert not ledger.is_known
-    ledger.listed(account({}), asked_at=0.0)
-    assert ledger.is_known
-
-
 def test_listed_container_holds_its_groups() -> None:
     """The list of kubelet names container and groups."""
     ledger = Ledger()

@@ -13,7 +13,7 @@ from cta_group_plugin.report import NodeReport
 from cta_group_plugin.settings import EnforcementSettings
 from cta_group_plugin.state import NodeState
 from cta_group_plugin.status import status_of
-from plugin_values import groups, node_of, offer
+from plugin_values import account, groups, node_of, offer
 
 STATUS = partial(status_of, resource_name="nvidia.com/cta-group", enforcement=EnforcementSettings())
 
@@ -48,8 +48,10 @@ class WatchedApi:
 
 @pytest.fixture
 def state() -> NodeState:
-    """Return a node whose driver has not answered."""
-    return NodeState()
+    """Return a node without pods whose driver has not answered."""
+    state = NodeState()
+    state.learn_account(account({}), asked_at=0.0)
+    return state
 
 
 @pytest.fixture

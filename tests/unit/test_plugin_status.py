@@ -15,8 +15,9 @@ from plugin_values import RESERVE_MIB, account, gpu, groups, inventory, node_of,
 
 
 def state_of(node: Inventory) -> NodeState:
-    """Return the state of a node with this inventory, with kubelet registered and nothing held."""
+    """Return the state of a node with this inventory, known to kubelet, with nothing held."""
     state = NodeState()
+    state.learn_account(account({}), asked_at=0.0)
     state.learn_devices(node, offer_of(node, reserve_mib=RESERVE_MIB), {})
     state.learn_registration("cta-group-1.sock")
     return state
@@ -43,10 +44,20 @@ async def test_empty_node() -> None:
     assert [each.status for each in made.conditions] == ["True"] * 4
 
 
+async def test_nothing_is_free_before_kubelet_told_who_holds_what() -> None:
+    """A plugin that was just started does not promise groups that a tenant may have."""
+    state = NodeState()
+    state.learn_devices(node_of(1), offer_of(node_of(1), reserve_mib=RESERVE_MIB), {})
+    made = status(state)
+    assert (made.capacity, made.allocatable, made.free, made.largest_fit) == (128, 128, 0, 0)
+    state.learn_account(account({"a": groups(0, range(32))}), asked_at=0.0)
+    assert status(state).free == 96
+
+
 async def test_listed_container_is_an_allocation() -> None:
     """Namespace, pod, container, groups and memory of whoever kubelet lists."""
     state = state_of(node_of(1))
-    state.learn_account(account({"a": groups(0, range(32))}), asked_at=0.0)
+    state.learn_account(account({"a": groups(0, range(32))}), asked_at=1.0)
     (first,) = status(state).gpus
     (held,) = first.allocations
     assert (held.namespace, held.pod, held.container, held.groups, held.memory_mib) == (

@@ -93,17 +93,17 @@ class CeilingKeeper:
                 told = None
 
     async def _sync(self) -> dict[GpuUuid, MpsState]:
-        if self._needs_account and not self._state.holders_are_known:
+        if self._needs_account and not self._state.view.holders_are_known:
             return {}
         async with self._one_at_a_time:
             demands = demands_of(self._state.view, self._enforcement)
-            states = dict(await self._control.sync(demands)) if demands or self._state.view.mps else {}
+            states = dict(await self._control.sync(demands))
             self._state.learn_mps({demand.gpu: states[demand.gpu] for demand in demands if demand.gpu in states})
             return states
 
     def _problem_of(self, wanted: MpsDemand, states: dict[GpuUuid, MpsState]) -> str:
         """Return why a container with ``wanted`` must wait; empty when it need not."""
-        if self._needs_account and not self._state.holders_are_known:
+        if self._needs_account and not self._state.view.holders_are_known:
             return "kubelet has not told yet which container holds what"
         state = states.get(wanted.gpu)
         if state is None:

@@ -89,8 +89,6 @@ def _gpus_of(ids: Collection[GroupId]) -> frozenset[GpuUuid]:
 class Ledger:
     """The account of one node. Not thread safe; times are seconds of one monotonic clock."""
 
-    is_known: bool = False
-    """Whether kubelet's List was ever read."""
     _listed: tuple[Holder, ...] = ()
     _listed_at: float = _NOBODY_KNOWS
     _grants: list[_Grant] = field(default_factory=list)
@@ -128,7 +126,6 @@ class Ledger:
 
     def listed(self, account: Account, *, asked_at: float) -> None:
         """Note kubelet's answer to a List that was asked for at ``asked_at``."""
-        self.is_known = True
         self._listed_at = asked_at
         self._listed = tuple(
             Holder(HolderKind.LISTED, holding.ids, _gpus_of(holding.ids), holding) for holding in account.holdings

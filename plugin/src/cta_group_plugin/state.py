@@ -31,6 +31,8 @@ class NodeView:
     offer: Offer = field(default_factory=Offer)
     faults: Faults = field(default_factory=dict)
     holders: tuple[Holder, ...] = ()
+    holders_are_known: bool = False
+    """Whether kubelet was asked since this process started; before, there may be more holders than these."""
     mps: Mapping[GpuUuid, MpsState] = field(default_factory=dict)
     """What the supervisor last said of each GPU that is shared."""
     registered_as: str = ""
@@ -60,11 +62,6 @@ class NodeState:
         """The newest value; safe to read from any thread."""
         return self._view
 
-    @property
-    def holders_are_known(self) -> bool:
-        """Whether kubelet was asked since this process started who holds what."""
-        return self._ledger.is_known
-
     async def change_after(self, seen: NodeView) -> NodeView:
         """Wait until the view is another one than ``seen`` and return it."""
         while self._view is seen:
@@ -92,7 +89,7 @@ class NodeState:
     def learn_account(self, account: Account, *, asked_at: float) -> None:
         """Take kubelet's account; ``asked_at`` is when it was asked, on the clock of :meth:`now`."""
         self._ledger.listed(account, asked_at=asked_at)
-        self._become(holders=self._ledger.holders())
+        self._become(holders=self._ledger.holders(), holders_are_known=True)
 
     def learn_offer_of_kubelet(self, free: Collection[str], reused: Collection[str], *, at: float) -> None:
         """Take the groups that kubelet offered as free at ``at``, without those that the pod reuses."""

@@ -51,7 +51,8 @@ def _served(gpu: ServedGpu, view: NodeView) -> GpuReport:
     uuid = gpu.facts.uuid
     holders = [holder for holder in view.holders if uuid in holder.gpus]
     held = {group_id for holder in holders for group_id in _on(gpu, holder)}
-    free = gpu.units.capacity - len(held)
+    # As long as nobody said who holds what, nothing can be promised as free.
+    free = gpu.units.capacity - len(held) if view.holders_are_known else 0
     fault = view.faults.get(uuid)
     room = GpuRoom(uuid=uuid, index=gpu.facts.index, units=gpu.units, free=free)
     return replace(
