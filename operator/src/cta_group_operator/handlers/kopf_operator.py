@@ -36,6 +36,10 @@ async def run_kopf(registry: kopf.OperatorRegistry, started: Callable[[], None])
     """
     logging.getLogger("kopf").setLevel(logging.WARNING)
     existing = asyncio.all_tasks()
-    tasks = await kopf.spawn_tasks(registry=registry, settings=make_settings(), clusterwide=True, standalone=True)
+    # By itself kopf asks for the user's name, and a container's user has none.
+    identity: Any = "cta-group-operator"
+    tasks = await kopf.spawn_tasks(
+        registry=registry, settings=make_settings(), clusterwide=True, standalone=True, identity=identity
+    )
     started()
     await kopf.run_tasks(tasks, ignored=existing)
