@@ -3,7 +3,10 @@
 import sys
 import time
 
-from cluster_harness.tools import PROJECT, ToolError, Tools
+from cluster_harness.errors import HarnessError
+from cluster_harness.monitoring import watch_release
+from cluster_harness.prometheus import Prometheus
+from cluster_harness.tools import PROJECT, Tools
 from cta_group_core.names import (
     ANNOTATION_ALIGNMENT,
     ENV_GPU_UUID,
@@ -11,8 +14,11 @@ from cta_group_core.names import (
     ENV_MPS_PERCENTAGE,
 )
 from cta_group_demo import play, stage
+from cta_group_demo.dashboard_text import dashboard_text
+from cta_group_demo.look import wait_for_number
 
 _STARTED = time.monotonic()
+_TABLES = ("Workloads that do not run, and why", "Quotas")  # of the dashboard; `kubectl cta top` showed the others
 
 
 def main() -> int:
@@ -22,18 +28,20 @@ def main() -> int:
         return 0
     try:
         _play()
-    except ToolError as error:
+    except HarnessError as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1
     return 0
 
 
 def _play() -> None:
-    _, tools = stage.begin(_say)
+    cluster, tools = stage.begin(_say)
     _say("waiting for the node's GPUs")
     capacity = play.wait_for_capacity(tools)
     _title(f"The node offers {capacity} groups: eight simulated H100 of 128")
     print(tools.cta("top"))
+    _say("a Prometheus that scrapes what the chart's monitors name")
+    prometheus = watch_release(cluster, tools)
     _say("a quota of 160 groups for team-a, then five servers of 32")
     play.give_quota(tools)
     play.start_servers(tools)
@@ -44,7 +52,10 @@ def _play() -> None:
     sentence = play.ask_for_too_much(tools)
     _title("Refused by the quota, and explained: kubectl cta explain deployment/chat-6 -n team-a")
     print(sentence)
-    _show_further()
+    _title("What the dashboard shows, evaluated by the cluster's own Prometheus")
+    view = wait_for_number(prometheus, tools, "Workloads blocked", 1)
+    print(dashboard_text(it for it in view.answered if it.panel.kind == "stat" or it.panel.title in _TABLES))
+    _show_further(prometheus)
 
 
 def _show_slices(tools: Tools) -> None:
@@ -59,13 +70,14 @@ def _show_slices(tools: Tools) -> None:
     print(f"why:                       {pod['metadata']['annotations'][ANNOTATION_ALIGNMENT]}")
 
 
-def _show_further() -> None:
+def _show_further(prometheus: Prometheus) -> None:
     _title("Look further, then end it")
     print(f"  export KUBECONFIG={stage.KUBECONFIG} PATH={PROJECT / '.venv' / 'bin'}:$PATH")
     print("  kubectl cta top")
     print("  kubectl get ctaquotas,ctanodes,ctaworkloads -A")
     print("  kubectl -n team-a get pods -o wide")
     print('  kubectl patch ctaquota team-a --type merge -p \'{"spec":{"groups":192}}\'   # the sixth server starts')
+    print(f"  {prometheus.url}   # Prometheus; scripts/dashboard-picture draws the dashboard from it")
     print("  make demo-down")
 
 

@@ -4,8 +4,14 @@ from collections.abc import Iterator
 
 import pytest
 
+from cluster_harness import release
 from cluster_harness.base_images import ensure_busybox_archive
 from cluster_harness.cluster import Cluster
+from cluster_harness.monitoring import watch_release
+from cluster_harness.prometheus import Prometheus
+from cluster_harness.tools import Tools
+from cluster_harness.waiting import wait_for
+from team import EIGHT_H100, Team, allocatable
 
 
 @pytest.fixture(scope="session")
@@ -22,3 +28,26 @@ def namespace(cluster: Cluster) -> Iterator[str]:
     name = cluster.api.create("/api/v1/namespaces", {"metadata": {"generateName": "test-"}})["metadata"]["name"]
     yield name
     cluster.api.delete(f"/api/v1/namespaces/{name}")
+
+
+@pytest.fixture(scope="session")
+def tools(cluster: Cluster) -> Tools:
+    """Install the chart once and wait until the node offers its groups."""
+    installed = release.install(cluster)
+    wait_for(lambda: allocatable(installed) == EIGHT_H100, "the node to offer 1024 groups", 60)
+    return installed
+
+
+@pytest.fixture
+def team(tools: Tools, cluster: Cluster) -> Iterator[Team]:
+    """One team with a namespace of its own; when it ends nothing holds groups any more."""
+    made = cluster.api.create("/api/v1/namespaces", {"metadata": {"generateName": "team-"}})
+    one = Team(tools, made["metadata"]["name"])
+    yield one
+    one.disband()
+
+
+@pytest.fixture(scope="session")
+def prometheus(cluster: Cluster, tools: Tools) -> Prometheus:
+    """Run one Prometheus that scrapes the release with the chart's monitors; it ends with the cluster."""
+    return watch_release(cluster, tools)

@@ -1,7 +1,6 @@
 """The whole way of a pod on a real cluster with simulated GPUs: what the README promises, each promise a test."""
 
 import re
-from collections.abc import Iterator
 
 import pytest
 
@@ -23,26 +22,7 @@ from cta_group_core.names import (
 )
 from cta_group_core.plan import plan_slice
 from cta_group_core.profiles import profile_named
-from team import RESOURCE, STAND_IN_IMAGE, Team, allocatable, gpus
-
-EIGHT_H100 = 8 * 128
-
-
-@pytest.fixture(scope="session")
-def tools(cluster: Cluster) -> Tools:
-    """Install the chart once and wait until the node offers its groups."""
-    installed = release.install(cluster)
-    wait_for(lambda: allocatable(installed) == EIGHT_H100, "the node to offer 1024 groups", 60)
-    return installed
-
-
-@pytest.fixture
-def team(tools: Tools, cluster: Cluster) -> Iterator[Team]:
-    """One team with a namespace of its own; when it ends nothing holds groups any more."""
-    made = cluster.api.create("/api/v1/namespaces", {"metadata": {"generateName": "team-"}})
-    one = Team(tools, made["metadata"]["name"])
-    yield one
-    one.disband()
+from team import EIGHT_H100, RESOURCE, STAND_IN_IMAGE, Team, allocatable, gpus
 
 
 def test_the_node_offers_its_groups_and_says_that_they_are_simulated(tools: Tools) -> None:

@@ -11,6 +11,8 @@ from cluster_harness.waiting import wait_for
 
 RESOURCE = "nvidia.com/cta-group"
 STAND_IN_IMAGE = "localhost/cta-group-vllm-stand-in:dev"
+EIGHT_H100 = 8 * 128
+"""Groups that the node of the tests offers."""
 PATIENCE_SECONDS = 90.0
 
 Json = dict[str, Any]
