@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 import yaml
 
-from chart_rendering import CHART, SCENARIOS, of_kind, pod_templates, render
+from chart_rendering import CHART, NAMESPACE, SCENARIOS, of_kind, pod_templates, render
 from cta_group_core import names
 from cta_group_core.profiles import PROFILES
 from cta_group_core.units import GpuUnits
+from cta_group_operator import cli as operator_cli
+from cta_group_operator.settings import Settings
 from cta_group_plugin.cli import build_parser, mps_settings, run_settings
 from cta_group_plugin.settings import RunSettings, SourceKind
 
@@ -75,6 +77,33 @@ def test_the_supervisor_understands_its_arguments_and_serves_where_the_plugin_as
     assert mps.simulated is (scenario == "simulated")
     inside = scenario == "driver-root"
     assert mps.control_binary == ("/driver/bin/nvidia-cuda-mps-control" if inside else "nvidia-cuda-mps-control")
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_the_operator_understands_its_arguments(scenario: str) -> None:
+    """It is told its namespace, and the names of the objects that the chart made or gave it rights for."""
+    parsed = operator_cli.build_parser(_ENVIRONMENT).parse_args(_arguments(scenario, "operator"))
+    settings, objects = operator_cli.settings_of(parsed), render(scenario)
+    assert settings.namespace == NAMESPACE
+    assert settings.resource_name == (
+        "example.com/cta-group" if scenario == "hardened" else names.DEFAULT_RESOURCE_NAME
+    )
+    named = {name for role in of_kind(objects, "Role").values() for rule in role["rules"] for name in _names(rule)}
+    if scenario == "minimal":
+        assert (settings.webhook_port, settings.placement, settings.alignment.value) == (0, False, "off")
+        assert named == {settings.lease_name}
+        return
+    assert named == {settings.lease_name, settings.webhook_secret_name}
+    (webhook,) = of_kind(objects, "MutatingWebhookConfiguration").values()
+    assert settings.webhook_configuration_name == webhook["metadata"]["name"]
+    assert settings.webhook_service_name == webhook["webhooks"][0]["clientConfig"]["service"]["name"]
+    assert settings.webhook_service_name in of_kind(objects, "Service")
+    assert settings.webhook_port == (10250 if scenario == "hardened" else Settings(identity="").webhook_port)
+
+
+def _names(rule: dict[str, Any]) -> list[str]:
+    found: list[str] = rule.get("resourceNames", [])
+    return found
 
 
 def test_without_a_supervisor_simulated_gpus_bring_their_own() -> None:

@@ -1,6 +1,9 @@
 """The plugin of a node writes that node's CTANode and no other."""
 
+import shutil
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +11,17 @@ from cluster_harness.api_client import ApiClient, Json
 from cluster_harness.control_plane import ControlPlane
 from cta_group_core.names import API_GROUP_VERSION, FIELD_MANAGER_PLUGIN
 from cta_group_core.nodes import NodeStatus
+from cta_group_plugin.adapters.kube_api import ApiServer, KubeNodeApi
+from cta_group_plugin.errors import ApiUnavailable
+from cta_group_plugin.report import (
+    UNHEALTHY,
+    AllocationReport,
+    ConditionReport,
+    EnforcementReport,
+    GpuReport,
+    NodeReport,
+    PcieLink,
+)
 from kubectl import Kubectl
 
 _ACCOUNT = "/api/v1/namespaces/cta-group/serviceaccounts/cta-group-plugin/token"
@@ -23,19 +37,72 @@ def _status(name: str) -> Json:
 
 
 @pytest.fixture
-def plugin(
-    policies: None,  # noqa: ARG001 - needed for what it does
-    control_plane: ControlPlane,
-    api: ApiClient,
-) -> Iterator[Kubectl]:
-    """Return kubectl with the token that a plugin on node own-a gets."""
+def token(policies: None, api: ApiClient) -> Iterator[str]:  # noqa: ARG001 - needed for what it does
+    """Return the token that a plugin on node own-a gets."""
     node = api.create("/api/v1/nodes", {"metadata": {"name": "own-a"}})["metadata"]
     bound = {"kind": "Node", "apiVersion": "v1", "name": "own-a", "uid": node["uid"]}
-    token = api.create(_ACCOUNT, {"spec": {"audiences": [], "boundObjectRef": bound}})["status"]["token"]
-    yield Kubectl.with_token(control_plane, token)
+    made: str = api.create(_ACCOUNT, {"spec": {"audiences": [], "boundObjectRef": bound}})["status"]["token"]
+    yield made
     api.delete("/api/v1/nodes/own-a")
-    for made in api.items(_CTANODES):
-        api.delete(f"{_CTANODES}/{made['metadata']['name']}")
+    for name in (stored["metadata"]["name"] for stored in api.items(_CTANODES)):
+        if name.startswith("own-"):
+            api.delete(f"{_CTANODES}/{name}")
+
+
+@pytest.fixture
+def plugin(token: str, control_plane: ControlPlane) -> Kubectl:
+    """Return kubectl with that token."""
+    return Kubectl.with_token(control_plane, token)
+
+
+def _report(*gpus: GpuReport) -> NodeReport:
+    enforcement = EnforcementReport(compute=True, memory=True)
+    ready = ConditionReport("MPSReady", "True", "Ready", "1 GPUs are shared", "2026-01-01T00:00:00Z")
+    return NodeReport(
+        resource_name="nvidia.com/cta-group",
+        driver_version="580.159.04",
+        cuda_version="13.0",
+        simulated=False,
+        enforcement=enforcement,
+        conditions=(ready,),
+        gpus=gpus,
+    )
+
+
+async def test_the_plugin_s_own_code_publishes_with_these_rights_alone(
+    token: str, control_plane: ControlPlane, api: ApiClient, tmp_path: Path
+) -> None:
+    """A served GPU with a tenant, an unhealthy one and one that does not answer: the kind takes all that it writes."""
+    (tmp_path / "token").write_text(token)
+    shutil.copy(control_plane.certificate_authority, tmp_path / "ca.crt")
+    held = AllocationReport(namespace="team-a", pod="p", container="c", groups=32, memory_mib=20013)
+    h100 = GpuReport(
+        uuid="GPU-0",
+        index=0,
+        product="NVIDIA H100 80GB HBM3",
+        compute_capability="9.0",
+        sm_count=132,
+        capacity=128,
+        minimum=8,
+        step=8,
+        numa_node=-1,
+        link=PcieLink(16, 16, 1, 5),
+        free=96,
+        largest_fit=96,
+        allocations=(held,),
+    )
+    sick = replace(h100, uuid="GPU-1", index=1, health=UNHEALTHY, health_reason="XID 79 " * 100, largest_fit=0)
+    silent = GpuReport(
+        uuid="GPU-unknown-2", index=2, product="unknown", compute_capability="unknown", health=UNHEALTHY, withheld="?"
+    )
+    node_api = KubeNodeApi(ApiServer(control_plane.server, tmp_path), "own-a")
+    await node_api.apply(_report())
+    await node_api.apply(_report(h100, sick, silent))
+    status = NodeStatus.model_validate(api.get(f"{_CTANODES}/own-a")["status"])
+    assert (status.capacity, status.allocatable, status.free) == (256, 128, 96)
+    assert [gpu.uuid for gpu in status.gpus] == ["GPU-0", "GPU-1", "GPU-unknown-2"]
+    with pytest.raises(ApiUnavailable, match="may write the CTANode own-a only, not own-b"):
+        await KubeNodeApi(ApiServer(control_plane.server, tmp_path), "own-b").apply(_report(h100))
 
 
 def test_it_creates_and_updates_its_own_object(plugin: Kubectl, api: ApiClient) -> None:
