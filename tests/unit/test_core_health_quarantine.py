@@ -6,6 +6,7 @@ from cta_group_core.health.inputs import (
     FoundAgain,
     Lost,
     PollFailed,
+    RecoveryActionRead,
     Seen,
     XidSeen,
 )
@@ -113,3 +114,21 @@ def test_a_clock_set_back_does_not_lock_a_gpu_up() -> None:
         assert state.phase is Phase.SUSPECT
         state = step(state, OK, 9e8 + 10 * number)
     assert state.phase is Phase.HEALTHY
+
+
+def test_a_reset_ends_a_quarantine() -> None:
+    """What was doubtful before a reset is not after it: the clean polls alone remain."""
+    assert after(XidSeen(109), DRIVER_LOAD).phase is Phase.RECOVERING
+    assert after(XidSeen(109), DRIVER_LOAD, *polls(K)).phase is Phase.HEALTHY
+
+
+def test_a_confirmed_suspicion_is_no_suspicion_any_more() -> None:
+    """Once an error is certain only its own end counts, not the quarantine that it began with."""
+    story: list[Seen] = [XidSeen(109), *[PollFailed("x")] * 2, RecoveryActionRead(1), RecoveryActionRead(0), OK]
+    assert after(*story).phase is Phase.RECOVERING
+
+
+def test_one_outage_is_one_relapse() -> None:
+    """However many errors an outage has, it counts once."""
+    back = after(Lost(), *polls(K))
+    assert after(Lost(), XidSeen(95), PollFailed("x"), PollFailed("x"), state=back, at=50).relapses == 1

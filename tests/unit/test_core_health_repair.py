@@ -136,3 +136,8 @@ def test_a_gpu_whose_calls_hang_is_left_alone(code: int) -> None:
     assert not told(XidSeen(code), XidSeen(79)).may_call_driver
     assert told(XidSeen(code), DRIVER_LOAD).may_call_driver
     assert told(XidSeen(79)).may_call_driver
+
+
+def test_the_first_of_equal_errors_is_told() -> None:
+    """Of errors that need the same the first is the one that people read about: the others often follow from it."""
+    assert told(XidSeen(48), XidSeen(95)).reason.startswith("XID 48")

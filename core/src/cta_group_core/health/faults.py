@@ -50,7 +50,7 @@ def driver_is_content(state: GpuState) -> GpuState:
     if asked is None or not asked.is_open:
         return state
     xid = state.fault(FaultKind.XID)
-    if xid is not None and xid.driver_asks and Repair.NONE < xid.needs <= asked.needs:
+    if xid is not None and xid.driver_asks and xid.needs <= asked.needs:
         state = close(state, FaultKind.XID)
     return close(state, FaultKind.RECOVERY_ACTION)
 
