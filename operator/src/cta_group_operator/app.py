@@ -1,11 +1,12 @@
 """Wires the operator together and runs it: every replica watches and answers admission, the leader works.
 
-When one of the tasks ends, the whole process does, with exit code 1: Kubernetes starts a fresh one.
+When one of the tasks ends, the whole process does, with exit code 1: Kubernetes starts a fresh one. A lost lease is no
+such end: the replica goes on watching and answering, and waits until it may lead again.
 """
 
 import asyncio
 import signal
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -13,6 +14,7 @@ from typing import Any, Final, NoReturn
 
 import kopf
 
+from cta_group_core.ids import NodeName
 from cta_group_core.names import LABEL_REQUESTS
 from cta_group_operator import __version__
 from cta_group_operator.adapters import wire
@@ -23,8 +25,10 @@ from cta_group_operator.adapters.kube import KubeClient
 from cta_group_operator.adapters.lease import FencedApi, LeaderLease
 from cta_group_operator.adapters.list_watch import Followed, ListWatch
 from cta_group_operator.adapters.probes import serve_probes
+from cta_group_operator.admission.gpu_kinds import KnownGpus
+from cta_group_operator.admission.run import Admission
 from cta_group_operator.clock import SystemClock
-from cta_group_operator.errors import BadSetting, NotFound, OperatorError, TaskEnded
+from cta_group_operator.errors import BadSetting, LeadershipLost, NotFound, OperatorError, TaskEnded
 from cta_group_operator.handlers.kopf_operator import make_registry, run_kopf
 from cta_group_operator.handlers.own_kinds import OwnKinds
 from cta_group_operator.logs import EventLog
@@ -103,7 +107,15 @@ class Program:
         self._watches = [
             ListWatch(client, what, clock, self.metrics) for what in what_to_follow(view, settings.resource_name)
         ]
-        self._work = Work(settings, view, FencedApi(client, self.lease), clock, self.metrics)
+        api = FencedApi(client, self.lease)
+        self._work = Work(settings, view, api, clock, self.metrics)
+        gpus = KnownGpus(partial(_labels_of, view))
+        view.cta_nodes.subscribe(gpus.follow)
+        self._admission = (
+            Admission.build(settings, facts=gpus, kube=api, registry=self.metrics.registry, clock=clock)
+            if settings.webhook_port
+            else None
+        )
         self._listed = asyncio.Event()
         self.metrics.follow(self._figures)
 
@@ -115,6 +127,7 @@ class Program:
             "stop": _stop_when(stop),
             "lead": self._lead(),
             **{f"watch {watch.kind}": watch.run() for watch in self._watches},
+            **({"admission": self._admission.serve()} if self._admission else {}),
             "own kinds": self._follow_own_kinds(stop),
         }
         for name, task in tasks.items():
@@ -125,7 +138,11 @@ class Program:
         if not self._listed.is_set():
             return "the project's own kinds are not listed yet"
         behind = [watch.kind for watch in self._watches if not watch.synced.is_set()]
-        return f"not listed yet: {', '.join(behind)}" if behind else ""
+        if behind:
+            return f"not listed yet: {', '.join(behind)}"
+        if self._admission is not None and not self._admission.server.is_ready:
+            return "the admission endpoint has no certificate yet"
+        return ""
 
     async def _follow_own_kinds(self, stop: asyncio.Event) -> None:
         try:
@@ -143,9 +160,21 @@ class Program:
         await self._listed.wait()
         for watch in self._watches:
             await watch.synced.wait()
-        await self.lease.acquire()
-        self._work.mark_everything()
-        await run_all({"lease": self.lease.hold, **self._work.loops()})
+        while True:
+            await self.lease.acquire()
+            self._work.mark_everything()
+            try:
+                await run_all(self._leading())
+            except* LeadershipLost as lost:
+                _log.warning("leadership_lost", reason=lost.exceptions[0])
+
+    def _leading(self) -> dict[str, Callable[[], Coroutine[Any, Any, Any]]]:
+        """Return what only the leader runs. All of it ends when the lease is lost, and starts afresh with the next."""
+        loops: dict[str, Callable[[], Coroutine[Any, Any, Any]]] = {"lease": self.lease.hold}
+        loops |= self._work.loops()
+        if self._admission is not None:
+            loops["certificates"] = self._admission.keep_certificates
+        return loops
 
     def _figures(self) -> Figures:
         ages = tuple((watch.kind, watch.event_age_seconds()) for watch in self._watches)
@@ -168,6 +197,11 @@ def what_to_follow(view: ClusterView, resource_name: str) -> list[Followed[Any, 
         Followed(EVENTS, wire.Event, failure_event, view.failures, {"fieldSelector": "reason=FailedCreate"}),
         *controllers,
     ]
+
+
+def _labels_of(view: ClusterView, name: NodeName) -> Mapping[str, str] | None:
+    node = view.nodes.get(name)
+    return node.facts.labels if node is not None else None
 
 
 async def _never_ending(name: str, task: Coroutine[Any, Any, Any]) -> NoReturn:

@@ -4,7 +4,7 @@
 
     OperatorError
     ├── BadSetting             a setting or a kubeconfig is wrong: exit, a person must act
-    ├── LeadershipLost         another replica may lead now: exit, so that nothing is written twice
+    ├── LeadershipLost         another replica may lead now: stop writing
     ├── TaskEnded              a task that runs for ever ended: exit, so that a fresh process starts
     └── ApiError               one call to the Kubernetes API did not do what it was for
         ├── ApiUnavailable     no answer, or an answer that says "later": try again

@@ -29,7 +29,7 @@ PAGE_SIZE: Final = 500
 SILENCE_SECONDS: Final = 150.0
 """A bookmark comes about every minute."""
 _WATCH_SECONDS: Final = 290
-_BACKOFF_SECONDS: Final = (0.2, 15.0)
+_BACKOFF_SECONDS: Final = (0.2, 5.0)
 
 Struct = TypeVar("Struct", bound=msgspec.Struct)
 View = TypeVar("View", bound=Versioned)

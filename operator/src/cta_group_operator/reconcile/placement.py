@@ -54,6 +54,8 @@ class Placement:
         self._promises: dict[str, Promise] = {}
         self.refusals: dict[str, str] = {}
         """For each waiting pod, by uid, why no node can take it."""
+        self.planned = asyncio.Event()
+        """Set when every waiting pod was judged once in this process: from then on ``refusals`` are complete."""
         self.plans = WorkQueue[str](
             "placement", self._plan, clock=clock, metrics=metrics, concurrency=1, spacing_seconds=0.05
         )
@@ -84,6 +86,7 @@ class Placement:
             if number % _PAUSE_EVERY == _PAUSE_EVERY - 1:
                 await asyncio.sleep(0)
             self._decide(pod, found, refused)
+        self.planned.set()
 
     def _may_release(self, pod: PodView) -> bool:
         """Tell whether our gate is the last one. A pod that others hold back would only keep room from others."""

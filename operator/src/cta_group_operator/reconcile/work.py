@@ -32,6 +32,7 @@ from cta_group_operator.settings import Settings
 _QUOTA_SPACING_SECONDS: Final = 0.3
 """Each pod changes what its quota uses; its status need not follow faster than this."""
 _WORKLOAD_SPACING_SECONDS: Final = 0.2
+_POD_SETTLES_SECONDS: Final = 0.1
 
 
 class Work:
@@ -53,7 +54,7 @@ class Work:
         )
         self._workloads = WorkQueue[ObjectRef](
             "workload",
-            self._explainer.reconcile,
+            self._explain,
             clock=clock,
             metrics=metrics,
             spacing_seconds=_WORKLOAD_SPACING_SECONDS,
@@ -100,6 +101,14 @@ class Work:
             waiting=self.placement.waiting,
         )
 
+    async def _explain(self, top: ObjectRef) -> None:
+        """Explain a workload. One that was marked before its owner was known is explained as its owner."""
+        await self.placement.planned.wait()
+        controller = self._view.controller(top.uid)
+        if controller is not None and controller.owner is not None:
+            self._mark_top(controller.ref, controller.owner)
+        await self._explainer.reconcile(top)
+
     def _subscribe(self) -> None:
         view = self._view
         view.quotas.subscribe(self._quota_changed)
@@ -141,8 +150,8 @@ class Work:
 
     def _pod_changed(self, before: PodView | None, after: PodView | None) -> None:
         for pod in (before, after):
-            if pod is not None:
-                self._mark_top(pod.ref, pod.owner)
+            if pod is not None:  # a moment later, so that it is decided upon first
+                self._workloads.mark(self._view.top_owner(pod.ref, pod.owner), _POD_SETTLES_SECONDS)
 
     def _controller_changed(self, before: ControllerView | None, after: ControllerView | None) -> None:
         for one in (before, after):
@@ -178,6 +187,8 @@ class Work:
     def _workload_changed(self, before: WorkloadView | None, after: WorkloadView | None) -> None:
         """Repair what somebody else changed or deleted."""
         told = after or before
+        if before is not None and after is None:
+            self._explainer.deleted(before)
         status = told.status if told is not None else None
         if told is None or status is None:
             return

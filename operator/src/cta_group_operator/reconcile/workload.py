@@ -59,6 +59,10 @@ class WorkloadReconciler:
             await self._replace_predecessor(existing)
         await self._tell(top, name, existing, _status(top, facts))
 
+    def deleted(self, workload: WorkloadView) -> None:
+        """Hear that an explanation is gone: if its workload is not, it is made again."""
+        self._written.forget((workload.owner_uid, workload.ref.name))
+
     async def _remove(self, top: ObjectRef, existing: WorkloadView | None) -> None:
         """Remove the explanation of a workload that does not ask any more; one that is gone takes it along itself."""
         if existing is None or existing.owner_uid != top.uid:
@@ -79,11 +83,9 @@ class WorkloadReconciler:
         raise Conflict(f"{existing.ref} explained an older workload of that name; looked at again when it is gone")
 
     async def _tell(self, top: ObjectRef, name: str, existing: WorkloadView | None, status: WorkloadStatus) -> None:
-        key = (top.namespace, name)
+        key = (top.uid, name)
         seen = existing.status if existing is not None else None
         before = self._written.current(key, seen, existing.resource_version if existing is not None else "0")
-        if before is not None and before.owner != status.owner:
-            before = None
         moment = self._clock.utc_text()
         conditions = merge_conditions(before.conditions if before else (), status.conditions, moment)
         status = status.model_copy(update={"conditions": conditions})
@@ -93,7 +95,11 @@ class WorkloadReconciler:
         if existing is None and before is None:
             await self._create(top, name)
         path = CTA_WORKLOADS.path(top.namespace, name, "status")
-        answer = await self._api.merge_patch(path, {"status": status.as_api()})
+        try:
+            answer = await self._api.merge_patch(path, {"status": status.as_api()})
+        except NotFound as gone:
+            self._written.forget(key)
+            raise Conflict(f"CTAWorkload {name} was deleted meanwhile") from gone
         self._written.remember(key, status, answer)
         await self._announce(top, before, status)
 

@@ -14,7 +14,10 @@ from cta_group_operator.resources import PODS
 def workload_facts(
     top: ObjectRef, view: ClusterView, denials: Denials, refusals: Mapping[str, str]
 ) -> WorkloadFacts | None:
-    """Return the facts of the workload whose top owner is ``top``; None when nothing of it asks for groups any more."""
+    """Return the facts of the workload whose top owner is ``top``; None when that is none, or asks no more."""
+    known = view.controller(top.uid)
+    if view.follows(top) and (known is None or known.owner is not None):
+        return None  # deleted, and what it made goes soon; or not the top, which was not known when this was marked
     controllers = view.controllers_under(top)
     pods = _pods(top, controllers, view)
     if not controllers and not pods:

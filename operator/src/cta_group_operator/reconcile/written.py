@@ -18,6 +18,10 @@ class LastWritten(Generic[Status]):
         """Note what the API server took; ``answer`` is the object that it returned."""
         self._written[key] = (int(answer["metadata"]["resourceVersion"]), status)
 
+    def forget(self, key: Key) -> None:
+        """Believe what is seen from now on: the object is gone."""
+        self._written.pop(key, None)
+
     def current(self, key: Key, seen: Status, resource_version: str) -> Status:
         """Return the newer of what was seen and what was written."""
         written = self._written.get(key)
