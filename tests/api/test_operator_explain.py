@@ -1,0 +1,121 @@
+"""A workload that does not run is explained on a real API server, and goes on by itself when the reason is gone."""
+
+import pytest
+
+from cluster_harness.waiting import wait_for
+from gpu_cluster import OURS, PATIENCE_SECONDS, GpuCluster, condition
+from operator_fixtures import cluster, kinds, operator, operator_namespace
+from operator_process import OperatorProcess
+
+__all__ = ["cluster", "kinds", "operator", "operator_namespace"]
+
+pytestmark = pytest.mark.usefixtures("operator")
+
+
+def test_denial_is_explained_and_ends(cluster: GpuCluster, operator: OperatorProcess) -> None:
+    """A Deployment beyond its quota is told with numbers, as an event and a metric too; more quota creates the pod."""
+    quota = cluster.declare_quota(64)
+    cluster.wait_enforced(64)
+    cluster.deploy("web", 32, replicas=3)
+    status = cluster.wait_told("Deployment", "web", "needs 32, quota 64, used 64, short 32", f"CTAQuota {quota}")
+    assert condition(status, "Admissible") == ("False", "QuotaExceeded")
+    assert (status["groupsPerPod"], status["replicasWanted"], status["replicasRunning"]) == (32, 3, 0)
+    events = wait_for(
+        lambda: [told for reason, told in cluster.events("Deployment", "web") if reason == "QuotaExceeded"],
+        "an event on the Deployment",
+    )
+    assert "needs 32, quota 64, used 64, short 32" in events[0]
+    blocked = f'{{kind="Deployment",name="web",namespace="{cluster.namespace}",reason="QuotaExceeded"}}'
+    assert operator.metric(f"cta_group_workload_blocked{blocked}") == 1
+    assert cluster.api.get(f"{OURS}/ctaquotas/{quota}")["status"]["pending"] == 32
+
+    cluster.api.patch(f"{OURS}/ctaquotas/{quota}", {"spec": {"groups": 96}})
+    wait_for(lambda: len(cluster.pods()) == 3, "the third pod to be created", PATIENCE_SECONDS)
+    told = wait_for(
+        lambda: condition(cluster.explanation("Deployment", "web"), "Admissible")[0] == "True", "the denial to be over"
+    )
+    assert told
+    assert operator.metric(f"cta_group_workload_blocked{blocked}") is None
+
+
+def test_a_replica_set_is_woken(cluster: GpuCluster, operator: OperatorProcess) -> None:
+    """Quota that comes back when another workload ends wakes the denied ReplicaSet instead of its back-off."""
+    cluster.declare_quota(64)
+    cluster.wait_enforced(64)
+    cluster.create_pod("other", 64)
+    cluster.deploy("web", 64)
+    cluster.wait_told("Deployment", "web", "needs 64, quota 64, used 64, short 64")
+    before = operator.metric("cta_group_pokes_total")
+    cluster.api.delete(f"/api/v1/namespaces/{cluster.namespace}/pods/other?gracePeriodSeconds=0")
+    wait_for(lambda: [pod for pod in cluster.pods() if pod["metadata"]["name"] != "other"], "the pod", PATIENCE_SECONDS)
+    assert before is not None
+    assert (operator.metric("cta_group_pokes_total") or 0) >= before
+
+
+def test_stateful_set_and_job_are_explained(cluster: GpuCluster) -> None:
+    """Controllers that have no condition for it are explained by their events."""
+    cluster.declare_quota(32)
+    cluster.wait_enforced(32)
+    cluster.create_pod("other", 32)
+    labels = {"app": "set", "ctagroup.dev/requests": "true"}
+    template = {"metadata": {"labels": labels}, "spec": cluster.pod_spec(32)}
+    spec = {"replicas": 2, "serviceName": "set", "selector": {"matchLabels": {"app": "set"}}, "template": template}
+    cluster.api.create(
+        f"/apis/apps/v1/namespaces/{cluster.namespace}/statefulsets", {"metadata": {"name": "set"}, "spec": spec}
+    )
+    job = {"metadata": {"labels": labels}, "spec": cluster.pod_spec(32, restartPolicy="Never")}
+    cluster.api.create(
+        f"/apis/batch/v1/namespaces/{cluster.namespace}/jobs", {"metadata": {"name": "job"}, "spec": {"template": job}}
+    )
+    status = cluster.wait_told("StatefulSet", "set", "needs 32, quota 32, used 32, short 32")
+    assert status["replicasWanted"] == 2
+    status = cluster.wait_told("Job", "job", "the pod cannot be created: needs 32, quota 32, used 32, short 32")
+    assert status["owner"] == {"apiVersion": "batch/v1", "kind": "Job", "name": "job"}
+
+
+def test_explanation_goes_with_its_workload(cluster: GpuCluster) -> None:
+    """The explanation of a Deployment is removed together with it, and not before."""
+    cluster.deploy("web", 32)
+    cluster.wait_told("Deployment", "web", "waits for room")
+    cluster.api.delete(f"/apis/apps/v1/namespaces/{cluster.namespace}/deployments/web")
+    wait_for(lambda: not cluster.explanation("Deployment", "web"), "the explanation to be removed", PATIENCE_SECONDS)
+
+
+def test_explanation_of_a_workload_made_again(cluster: GpuCluster) -> None:
+    """A Deployment that is deleted and made again under its name gets an explanation of its own."""
+    path = f"/apis/apps/v1/namespaces/{cluster.namespace}/deployments/web"
+    cluster.deploy("web", 32)
+    cluster.wait_told("Deployment", "web", "asked for 32 groups")
+    cluster.api.delete(f"{path}?propagationPolicy=Background")
+    cluster.deploy("web", 64)
+    cluster.wait_told("Deployment", "web", "asked for 64 groups")
+    made = cluster.api.get(f"{OURS}/namespaces/{cluster.namespace}/ctaworkloads/deployment-web")
+    assert made["metadata"]["ownerReferences"][0]["uid"] == cluster.api.get(path)["metadata"]["uid"]
+
+
+def test_a_pod_of_its_own(cluster: GpuCluster) -> None:
+    """A pod that nobody controls has an explanation too, and an event on itself."""
+    cluster.create_pod("alone", 32)
+    status = cluster.wait_told("Pod", "alone", "the pod waits for room")
+    assert status["owner"] == {"apiVersion": "v1", "kind": "Pod", "name": "alone"}
+    wait_for(lambda: "NoRoomForGroups" in dict(cluster.events("Pod", "alone")), "an event on the pod")
+
+
+def test_other_workloads_are_not_touched(cluster: GpuCluster) -> None:
+    """A Deployment that asks for no groups has no explanation, also after one that asks has."""
+    path = f"/apis/apps/v1/namespaces/{cluster.namespace}/deployments"
+    template = {
+        "metadata": {"labels": {"app": "plain"}},
+        "spec": {"containers": [{"name": "main", "image": "localhost/none:1"}]},
+    }
+    cluster.api.create(
+        path,
+        {
+            "metadata": {"name": "plain"},
+            "spec": {"selector": {"matchLabels": {"app": "plain"}}, "template": template},
+        },
+    )
+    cluster.deploy("web", 32)
+    cluster.wait_told("Deployment", "web", "waits for room")
+    found = cluster.api.items(f"{OURS}/namespaces/{cluster.namespace}/ctaworkloads")
+    assert [one["metadata"]["name"] for one in found] == ["deployment-web"]
