@@ -4,11 +4,12 @@ from pathlib import Path
 
 from cluster_harness.cluster import Cluster
 from cluster_harness.project_images import ensure_images
-from cluster_harness.tools import PROJECT, Tools
+from cluster_harness.tools import PROJECT, ToolError, Tools
 
 NAME = "cta-group"
 NAMESPACE = "cta-group"
 CHART = PROJECT / "charts" / "cta-group"
+_LOG_LINES = 15
 SIMULATED_VALUES = PROJECT / "demo" / "values.yaml"
 
 
@@ -29,4 +30,20 @@ def upgrade(tools: Tools, *more: str) -> None:
 def helm(tools: Tools, verb: str, *more: str) -> None:
     """Install or upgrade the release with the values of simulated GPUs and wait until everything of it is ready."""
     place = ("--namespace", NAMESPACE, "--values", str(SIMULATED_VALUES), "--wait", "--timeout", "3m")
-    tools.helm(verb, NAME, str(CHART), *place, *more)
+    try:
+        tools.helm(verb, NAME, str(CHART), *place, *more)
+    except ToolError as error:
+        raise ToolError(f"{error}\n{_what_runs(tools)}") from error
+
+
+def _what_runs(tools: Tools) -> str:
+    """Return the release's pods and the end of the log of each: Helm only says that something is not ready."""
+    texts = [tools.kubectl("-n", NAMESPACE, "get", "pods", "-o", "wide")]
+    for pod in tools.objects("pods", "-n", NAMESPACE)["items"]:
+        name = pod["metadata"]["name"]
+        try:
+            log = tools.kubectl("-n", NAMESPACE, "logs", name, "--all-containers", f"--tail={_LOG_LINES}")
+        except ToolError as error:
+            log = str(error)
+        texts.append(f"{name}:\n{log}")
+    return "\n".join(texts)
