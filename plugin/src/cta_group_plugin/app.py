@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, NoReturn
 
+from prometheus_client import disable_created_metrics
+
 from cta_group_core.profiles import profile_named
 from cta_group_plugin import __version__
 from cta_group_plugin.accounts import AccountKeeper
@@ -52,6 +54,7 @@ class Edges:
 
 def run(settings: RunSettings) -> int:
     """Serve kubelet until SIGTERM or SIGINT; return the exit code. Raises BadSetting."""
+    disable_created_metrics()  # type: ignore[no-untyped-call] # a series more for each counter, and nobody asks for it
     return asyncio.run(_run_until_signal(settings))
 
 

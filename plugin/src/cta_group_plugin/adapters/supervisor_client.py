@@ -48,4 +48,10 @@ class SupervisorClient:
 
 
 def _state(state: api.State) -> MpsState:
-    return MpsState(ready=state.ready, reason=state.reason, sm_percent=state.sm_percent, memory_mib=state.memory_mib)
+    return MpsState(
+        ready=state.ready,
+        # Whoever shows the reason names the GPU already.
+        reason=state.reason.removeprefix(f"GPU {state.gpu_uuid}: "),
+        sm_percent=state.sm_percent,
+        memory_mib=state.memory_mib,
+    )
