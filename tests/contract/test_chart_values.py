@@ -41,10 +41,6 @@ _MAPS_OF_THE_USER = {
 }
 
 
-def _templates() -> str:
-    return "\n".join(path.read_text() for path in sorted((CHART / "templates").rglob("*")) if path.is_file())
-
-
 def _object_schemas(node: object) -> Iterator[dict[str, Any]]:
     if isinstance(node, dict):
         if node.get("type") == "object":
@@ -85,59 +81,46 @@ _OPTIONAL_MAPS = {("affinity",), ("seLinuxOptions",)}
 
 
 def test_every_value_has_a_sentence_above_it() -> None:
-    """``# --`` stands over each value, and each top-level part has a section."""
-    lines = VALUES.read_text().splitlines()
-    undocumented = []
-    for number, line in enumerate(lines):
-        if re.match(r"\s*(- |#|$)", line) or not re.match(r"\s*[A-Za-z]+:", line):
-            continue
-        is_map = line.rstrip().endswith(":") and not _is_documented(lines, number)
-        if not is_map and not _is_documented(lines, number):
-            undocumented.append(line)
-    # What lies inside a documented default, such as the parts of `resources`.
-    inner = {"requests", "limits", "type", "rollingUpdate", "operator"}
-    assert [line for line in undocumented if line.split(":")[0].strip() not in inner] == []
+    """``# --`` stands over each value, or over the map of the user's own that it is a part of."""
+    told = {path for path, sentence in _sentences() if sentence}
+    untold = [leaf for leaf in _leaves(_values()) if leaf not in told]
+    assert untold == []
 
 
-def _is_documented(lines: list[str], number: int) -> bool:
-    above = number - 1
-    while lines[above].lstrip().startswith("#"):
-        if lines[above].lstrip().startswith("# --"):
-            return True
-        above -= 1
-    return False
+def _sentences() -> Iterator[tuple[tuple[str, ...], bool]]:
+    """Yield the path of each key in values.yaml, and whether a sentence about it stands above."""
+    path: tuple[str, ...] = ()
+    sentence = False
+    for line in VALUES.read_text().splitlines():
+        key = re.match(r"( *)([A-Za-z]+):", line)
+        if key:
+            path = (*path[: len(key[1]) // 2], key[2])
+            yield path, sentence
+        sentence = line.lstrip().startswith("# --") or (sentence and line.lstrip().startswith("#"))
 
 
 def test_no_value_is_an_orphan_and_no_template_reads_one_that_is_not_there() -> None:
-    """Each value is read by a template under its path, or under the path of a map that is passed on as a whole."""
-    templates = _templates()
-    read = {tuple(match.split(".")) for match in re.findall(r"\.Values\.([A-Za-z.]+[A-Za-z])", templates)}
-    # `$operator`, `$settings` and dictionaries that helpers get stand for maps of values.
-    short = {"operator": ("operator",), "image": ("image",)}
-    for name, path in short.items():
-        read |= {(*path, key) for key in re.findall(rf"\${name}\.([A-Za-z]+)", templates)}
-    for part in ("podMonitor", "serviceMonitor"):
-        read |= {("monitoring", part, key) for key in re.findall(r"\.([A-Za-z]+)", _file("_monitors.tpl"))}
-    for part, file in (("prometheusRule", "prometheusrule"), ("dashboards", "dashboards")):
-        text = _file(f"monitoring/{file}.yaml")
-        keys = re.findall(r"\$settings\.([A-Za-z]+)", text) + ["enabled"] * ("{{- if .enabled }}" in text)
-        read |= {("monitoring", part, key) for key in keys}
-    read |= {("plugin", key) for key in ("privileged", "seLinuxOptions")}  # `pick` in the DaemonSet
-    leaves = set(_leaves(_values()))
-    unread = {leaf for leaf in leaves if not any(leaf[: len(path)] == path or path == leaf for path in read)}
-    assert unread == set()
-    known = leaves | {leaf[:depth] for leaf in leaves for depth in range(1, len(leaf))}
-    inside_maps = {path for path in read if any(path[: len(leaf)] == leaf for leaf in leaves)}
-    assert {path for path in read if path not in known} - inside_maps - _not_paths(read) == set()
+    """Each value is read by its path, or as a part of a map that a template reads as a whole."""
+    read, leaves = _read(), set(_leaves(_values()))
+    assert leaves - read == set()
+    assert read - leaves == set()
 
 
-def _not_paths(read: set[tuple[str, ...]]) -> set[tuple[str, ...]]:
-    """Return words that only look like values: fields of what helpers build."""
-    return {path for path in read if path[:2] in {("monitoring", "podMonitor"), ("monitoring", "serviceMonitor")}}
+def _read() -> set[tuple[str, ...]]:
+    """Return the paths of the values that templates read, also through the short names that templates give to maps."""
+    text = "\n".join(path.read_text() for path in sorted((CHART / "templates").rglob("*")) if path.is_file())
+    read = {tuple(found.split(".")) for found in re.findall(r"\.Values\.([A-Za-z.]+[A-Za-z])", text)}
+    maps = {leaf[:depth] for leaf in _leaves(_values()) for depth in range(1, len(leaf))}
+    whole = {path for path in read if path in maps}  # `with`, `pick` or a helper takes the map; its keys follow
+    return (read - whole) | {(*path, key) for path in whole for key in _keys(path, text)}
 
 
-def _file(name: str) -> str:
-    return (CHART / "templates" / name).read_text()
+def _keys(path: tuple[str, ...], text: str) -> set[str]:
+    """Return the keys of a map of values that some template reads in short: ``.key``, ``$name.key``, ``"key"``."""
+    node: Any = _values()
+    for step in path:
+        node = node[step]
+    return {key for key in node if re.search(rf'(?:[ (]|\$[a-z]+)\.{key}\b|"{key}"', text)}
 
 
 @pytest.mark.parametrize("program", HELM_VERSIONS, ids=HELM_VERSIONS.values())
