@@ -4,10 +4,10 @@ import pytest
 
 from cluster_harness.waiting import wait_for
 from gpu_cluster import PATIENCE_SECONDS, GpuCluster, condition, held
-from operator_fixtures import cluster, kinds, operator, operator_namespace
+from operator_fixtures import cluster, kinds, operator, operator_kubeconfig
 from operator_process import OperatorProcess
 
-__all__ = ["cluster", "kinds", "operator", "operator_namespace"]
+__all__ = ["cluster", "kinds", "operator", "operator_kubeconfig"]
 
 pytestmark = pytest.mark.usefixtures("operator")
 

@@ -8,10 +8,10 @@ import pytest
 from cluster_harness.api_client import ApiClient
 from cluster_harness.waiting import wait_for
 from gpu_cluster import OURS, PATIENCE_SECONDS, GpuCluster, condition
-from operator_fixtures import cluster, kinds, operator, operator_namespace
+from operator_fixtures import cluster, kinds, operator, operator_kubeconfig
 from operator_process import OperatorProcess
 
-__all__ = ["cluster", "kinds", "operator", "operator_namespace"]
+__all__ = ["cluster", "kinds", "operator", "operator_kubeconfig"]
 
 pytestmark = pytest.mark.usefixtures("operator")
 KEY = "requests.nvidia.com/cta-group"

@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
+from chart_rendering import NAMESPACE
 from cluster_harness.api_client import ApiClient
 from cluster_harness.control_plane import ControlPlane
 from cluster_harness.waiting import wait_for
 from gpu_cluster import OURS, PATIENCE_SECONDS, GpuCluster, condition, held, versions
-from operator_fixtures import cluster, kinds, operator_namespace
+from operator_fixtures import cluster, kinds, operator_kubeconfig
 from operator_process import OperatorProcess, running_operator
 
-__all__ = ["cluster", "kinds", "operator_namespace"]
+__all__ = ["cluster", "kinds", "operator_kubeconfig"]
 
 
 def everything(cluster: GpuCluster) -> dict[str, str]:
@@ -50,17 +51,17 @@ def settled_workload(cluster: GpuCluster) -> str:
 
 @pytest.mark.usefixtures("kinds")
 def test_nothing_is_written_when_nothing_changed(
-    cluster: GpuCluster, control_plane: ControlPlane, operator_namespace: str, tmp_path: Path
+    cluster: GpuCluster, control_plane: ControlPlane, operator_kubeconfig: Path, tmp_path: Path
 ) -> None:
     """An operator that starts, and one that must look at everything again, write nothing that is right already."""
-    with running_operator(control_plane.admin_kubeconfig, operator_namespace, tmp_path) as first:
+    with running_operator(operator_kubeconfig, NAMESPACE, tmp_path) as first:
         node = settled_workload(cluster)
         # The controllers' own retries write events; without them whatever changes is the operator's doing.
         control_plane.stop_component("kube-controller-manager")
         try:
             first.end(SIGKILL)
             before = everything(cluster)
-            with running_operator(control_plane.admin_kubeconfig, operator_namespace, tmp_path) as second:
+            with running_operator(operator_kubeconfig, NAMESPACE, tmp_path) as second:
                 for times in range(1, 4):
                     touch_all(cluster, node, str(times))
                     wait_for_rounds(second, times)
@@ -103,29 +104,25 @@ def touched_uids(cluster: GpuCluster) -> set[str]:
 
 
 @pytest.mark.usefixtures("kinds")
-def test_killed_between_release_and_start(
-    cluster: GpuCluster, control_plane: ControlPlane, operator_namespace: str, tmp_path: Path
-) -> None:
+def test_killed_between_release_and_start(cluster: GpuCluster, operator_kubeconfig: Path, tmp_path: Path) -> None:
     """Room promised by an operator that was killed is still promised for the next one."""
     node = cluster.add_node("one", [])
-    with running_operator(control_plane.admin_kubeconfig, operator_namespace, tmp_path) as first:
+    with running_operator(operator_kubeconfig, NAMESPACE, tmp_path) as first:
         cluster.create_pod("first", 96)
         cluster.wait_bound("first")
         first.end(SIGKILL)
     cluster.create_pod("second", 64)
     cluster.create_pod("third", 32)
-    with running_operator(control_plane.admin_kubeconfig, operator_namespace, tmp_path):
+    with running_operator(operator_kubeconfig, NAMESPACE, tmp_path):
         assert cluster.wait_bound("third") == node
         cluster.wait_told("Pod", "second", "GPU 0: 0 of 128")
     assert cluster.node_of("second") is None
 
 
 @pytest.mark.usefixtures("kinds")
-def test_limits_stand_while_nobody_runs(
-    cluster: GpuCluster, control_plane: ControlPlane, operator_namespace: str, tmp_path: Path
-) -> None:
+def test_limits_stand_while_nobody_runs(cluster: GpuCluster, operator_kubeconfig: Path, tmp_path: Path) -> None:
     """The quota is enforced without the operator; what was deleted meanwhile is cleaned up by the next one."""
-    with running_operator(control_plane.admin_kubeconfig, operator_namespace, tmp_path):
+    with running_operator(operator_kubeconfig, NAMESPACE, tmp_path):
         quota = cluster.declare_quota(32)
         cluster.wait_enforced(32)
     cluster.create_pod("first", 32)
@@ -133,19 +130,17 @@ def test_limits_stand_while_nobody_runs(
         cluster.create_pod("second", 32)
     cluster.api.delete(f"{OURS}/ctaquotas/{quota}")
     assert cluster.limit() == 32
-    with running_operator(control_plane.admin_kubeconfig, operator_namespace, tmp_path):
+    with running_operator(operator_kubeconfig, NAMESPACE, tmp_path):
         wait_for(lambda: cluster.limit() is None, "the limit to be removed", PATIENCE_SECONDS)
 
 
 @pytest.mark.usefixtures("kinds")
-def test_second_replica_takes_over(
-    cluster: GpuCluster, control_plane: ControlPlane, operator_namespace: str, tmp_path: Path
-) -> None:
+def test_second_replica_takes_over(cluster: GpuCluster, operator_kubeconfig: Path, tmp_path: Path) -> None:
     """Of two replicas one leads; the other is ready, tells nothing of the cluster, and works when the first dies."""
     second = None
-    with running_operator(control_plane.admin_kubeconfig, operator_namespace, tmp_path) as first:
+    with running_operator(operator_kubeconfig, NAMESPACE, tmp_path) as first:
         try:
-            second = OperatorProcess(control_plane.admin_kubeconfig, operator_namespace, tmp_path)
+            second = OperatorProcess(operator_kubeconfig, NAMESPACE, tmp_path)
             wait_for(second.ready, "the second to be ready", PATIENCE_SECONDS)
             assert second.metric("cta_group_leader") == 0
             assert second.metric("cta_group_placement_waiting") is None
@@ -155,7 +150,7 @@ def test_second_replica_takes_over(
             cluster.wait_enforced(16)
             assert second.leads
             assert second.end(SIGTERM) == 0
-            assert holder(cluster.api, operator_namespace) == ""
+            assert holder(cluster.api, NAMESPACE) == ""
         finally:
             if second is not None:
                 second.end(SIGKILL)
@@ -170,10 +165,10 @@ def holder(api: ApiClient, namespace: str) -> Any:
 
 @pytest.mark.usefixtures("kinds")
 def test_api_server_restart(
-    cluster: GpuCluster, control_plane: ControlPlane, operator_namespace: str, tmp_path: Path
+    cluster: GpuCluster, control_plane: ControlPlane, operator_kubeconfig: Path, tmp_path: Path
 ) -> None:
     """The operator lives through a restart of the API server and goes on where it was."""
-    with running_operator(control_plane.admin_kubeconfig, operator_namespace, tmp_path) as operator:
+    with running_operator(operator_kubeconfig, NAMESPACE, tmp_path) as operator:
         cluster.declare_quota(64)
         cluster.wait_enforced(64)
         control_plane.restart_component("kube-apiserver")
@@ -182,13 +177,11 @@ def test_api_server_restart(
         assert operator.process.poll() is None, operator.log
 
 
-def test_placement_off(
-    cluster: GpuCluster, control_plane: ControlPlane, operator_namespace: str, tmp_path: Path
-) -> None:
+def test_placement_off(cluster: GpuCluster, operator_kubeconfig: Path, tmp_path: Path) -> None:
     """With placement off a gate that is there is taken off without choosing a node."""
     node = cluster.add_node("one", [held(128)])
     flags = ("--placement=off",)
-    with running_operator(control_plane.admin_kubeconfig, operator_namespace, tmp_path, *flags):
+    with running_operator(operator_kubeconfig, NAMESPACE, tmp_path, *flags):
         cluster.create_pod("free", 32)
         assert cluster.wait_bound("free") == node
     assert "affinity" not in cluster.pod("free")["spec"]

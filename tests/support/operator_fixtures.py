@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from chart_rendering import NAMESPACE, render
 from cluster_harness.api_client import ApiClient
 from cluster_harness.control_plane import ControlPlane
 from cluster_harness.errors import ApiError
@@ -15,6 +16,8 @@ from gpu_cluster import OURS, GpuCluster
 from kubectl import Kubectl
 from operator_process import OperatorProcess, running_operator
 
+OPERATOR = "cta-group-operator"
+_RBAC_KINDS = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
 _CRDS = Path(__file__).parents[2] / "crds"
 
 
@@ -35,24 +38,39 @@ def kinds(control_plane: ControlPlane) -> None:
 
 
 @pytest.fixture(scope="module")
-def operator_namespace(control_plane: ControlPlane) -> Iterator[str]:
-    """Make the namespace that the lease is in."""
-    api = control_plane.api
-    name: str = api.create("/api/v1/namespaces", {"metadata": {"generateName": "operator-"}})["metadata"]["name"]
-    yield name
-    api.delete(f"/api/v1/namespaces/{name}")
+def operator_kubeconfig(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a kubeconfig of the chart's service account for the operator, with the chart's roles and no more."""
+    kubectl = Kubectl.admin(control_plane)
+    kubectl.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    roles = [one for one in render("default") if one["kind"] in _RBAC_KINDS and "operator" in one["metadata"]["name"]]
+    kubectl.apply(*roles)
+    done = kubectl.run("create", "token", OPERATOR, f"--namespace={NAMESPACE}", "--duration=8h")
+    assert done.returncode == 0, done.stderr
+    path = tmp_path_factory.mktemp("kubeconfig") / "operator.kubeconfig"
+    path.write_text(yaml.safe_dump(_kubeconfig(control_plane, done.stdout.strip())))
+    return path
+
+
+def _kubeconfig(control_plane: ControlPlane, token: str) -> dict[str, object]:
+    server = {"server": control_plane.server, "certificate-authority": str(control_plane.certificate_authority)}
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "operator",
+        "clusters": [{"name": "tests", "cluster": server}],
+        "users": [{"name": OPERATOR, "user": {"token": token}}],
+        "contexts": [{"name": "operator", "context": {"cluster": "tests", "user": OPERATOR}}],
+    }
 
 
 @pytest.fixture(scope="module")
 def operator(
     kinds: None,  # noqa: ARG001 - must be served first
-    control_plane: ControlPlane,
-    operator_namespace: str,
+    operator_kubeconfig: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[OperatorProcess]:
-    """Run one operator for the tests of a module."""
-    folder = tmp_path_factory.mktemp("operator")
-    with running_operator(control_plane.admin_kubeconfig, operator_namespace, folder) as running:
+    """Run one operator for the tests of a module, with the rights that the chart gives it."""
+    with running_operator(operator_kubeconfig, NAMESPACE, tmp_path_factory.mktemp("operator")) as running:
         yield running
 
 
