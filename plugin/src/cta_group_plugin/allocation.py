@@ -56,11 +56,10 @@ def preferred_ids(
     ``left_out`` are GPUs that nothing new goes to: unhealthy ones (kubelet may not have heard of it yet), and those
     with as many clients as they may have.
     """
-    known = offer.ids
     open_gpus = {uuid: (gpu.facts.index, gpu.units) for uuid, gpu in offer.by_uuid.items() if uuid not in left_out}
     chosen = choose_ids(
         open_gpus,
-        available=[known[text] for text in available if text in known],
+        available=[group_id for group_id in map(offer.ids.get, available) if group_id],
         must_include=parse_ids(offer, must_include),
         groups=groups,
     )

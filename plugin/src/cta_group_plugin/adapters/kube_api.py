@@ -19,7 +19,8 @@ from cta_group_core.names import API_GROUP_VERSION, FIELD_MANAGER_PLUGIN
 from cta_group_plugin.errors import ApiUnavailable
 from cta_group_plugin.report import NodeReport, as_api
 
-_TIMEOUT_SECONDS: Final = 10.0
+_TIMEOUT_SECONDS: Final = 5.0
+"""A process that is asked to end waits for a request on its way."""
 _APPLY: Final = "application/apply-patch+yaml"
 _LONGEST_ANSWER: Final = 300
 
@@ -35,7 +36,7 @@ class ApiServer:
 
 
 class KubeNodeApi:
-    """Implements :class:`cta_group_plugin.ports.NodeApi`; each request runs in a thread and ends within 10 s."""
+    """Implements :class:`cta_group_plugin.ports.NodeApi`; each request runs in a thread and ends in seconds."""
 
     def __init__(self, server: ApiServer, node_name: str) -> None:
         self._server = server
