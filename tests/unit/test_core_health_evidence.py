@@ -1,11 +1,15 @@
 """What proves that a GPU was repaired, what the driver asks for, and how health outlives the process."""
 
+import ast
 import json
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cta_group_core import compatibility, health
 from cta_group_core.errors import InvalidText
 from cta_group_core.health.evidence import Epoch, Repair, ResetEvidence, evidence_between
 from cta_group_core.health.record import HealthRecord, dump_record, load_record
@@ -122,3 +126,15 @@ def test_records_that_cannot_be_read(text: str, words: str) -> None:
     """A file that is damaged or of another release is refused with the place, not half believed."""
     with pytest.raises(InvalidText, match=words):
         load_record(text)
+
+
+@pytest.mark.parametrize("package", [health, compatibility])
+def test_nothing_looks_at_a_clock_or_the_machine(package: ModuleType) -> None:
+    """Time and facts come in as arguments: no module imports what could find them out by itself."""
+    sources = [path for folder in package.__path__ for path in Path(folder).glob("*.py")]
+    nodes = [node for path in sources for node in ast.walk(ast.parse(path.read_text()))]
+    plain = {alias.name.split(".")[0] for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    parts = {node.module.split(".")[0] for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
+    allowed = {"collections", "dataclasses", "enum", "functools", "json", "re", "types", "typing"}
+    assert len(sources) > 5
+    assert plain | parts <= allowed | {"cta_group_core", "pydantic"}

@@ -4,6 +4,7 @@ import pytest
 
 from cta_group_core.health.evidence import ResetEvidence
 from cta_group_core.health.inputs import (
+    FoundAgain,
     Lost,
     RecoveryActionRead,
     ResetSeen,
@@ -141,3 +142,26 @@ def test_a_gpu_whose_calls_hang_is_left_alone(code: int) -> None:
 def test_the_first_of_equal_errors_is_told() -> None:
     """Of errors that need the same the first is the one that people read about: the others often follow from it."""
     assert told(XidSeen(48), XidSeen(95)).reason.startswith("XID 48")
+
+
+@pytest.mark.parametrize(
+    ("story", "reason"),
+    [
+        ([XidSeen(95), RecoveryActionRead(2)], "the driver asks for a restart of the node"),
+        ([XidSeen(109), Lost()], "the GPU is lost"),
+        ([XidSeen(95), DRIVER_LOAD, XidSeen(999)], "XID 999"),
+    ],
+)
+def test_which_fault_is_told(story: list[Seen], reason: str) -> None:
+    """What is certain is told before a doubt, what goes on before what is over, then what needs more."""
+    assert told(*story).reason.startswith(reason)
+
+
+def test_clean_polls_from_before_a_reset_do_not_count() -> None:
+    """A GPU proves itself after its reset, whatever it answered before."""
+    assert after(XidSeen(109), *polls(2), DRIVER_LOAD, *polls(K - 1)).phase is Phase.RECOVERING
+
+
+def test_a_gpu_that_breaks_on_its_way_back_was_out_all_the_time() -> None:
+    """The time since when a GPU is out is that of its first error, also if that was over for a while."""
+    assert after(Lost(), FoundAgain(), OK, Lost()).since == 0.0
