@@ -1,18 +1,19 @@
-"""``scripts/dashboard-picture [PNG]``: draws the dashboard of the running demo for the README.
+"""``scripts/dashboard-picture``: draws the dashboard of the running demo for the README.
 
 It is a drawing of the dashboard file, of the values that the demo's Prometheus has at the moment. Grafana draws the
 same panels in its own way.
 """
 
+import argparse
 import sys
 from pathlib import Path
 
 from cluster_harness.errors import HarnessError
 from cluster_harness.prometheus_program import cluster_prometheus
 from cluster_harness.tools import PROJECT, Tools
-from cta_group_demo import stage
+from cta_group_demo import play, stage
 from cta_group_demo.browser import photograph
-from cta_group_demo.look import View, look
+from cta_group_demo.look import View, look, wait_for_number
 from cta_group_demo.page import WIDTH, draw_page
 
 PICTURE = PROJECT / "docs" / "pictures" / "dashboard-cluster.png"
@@ -24,13 +25,13 @@ _ORIGIN = (
 
 def main() -> int:
     """Draw the picture; 1 and a sentence where there is nothing to draw or to draw with."""
-    target = Path(sys.argv[1]) if sys.argv[1:] else PICTURE
+    arguments = _parser().parse_args()
     try:
-        draw(_view(), target)
+        draw(_view(with_neighbours=arguments.neighbours), arguments.png)
     except HarnessError as error:
         print(f"dashboard-picture: {error}", file=sys.stderr)
         return 1
-    print(f"{target}: {target.stat().st_size // 1024} KiB")
+    print(f"{arguments.png}: {arguments.png.stat().st_size // 1024} KiB")
     return 0
 
 
@@ -41,11 +42,23 @@ def draw(view: View, target: Path) -> None:
     photograph(page, WIDTH, height, target)
 
 
-def _view() -> View:
+def _view(*, with_neighbours: bool) -> View:
     cluster = stage.find_cluster()
     if cluster is None:
         raise HarnessError("no demo is running; start one with: make demo")
-    return look(cluster_prometheus(cluster), Tools(stage.KUBECONFIG))
+    prometheus, tools = cluster_prometheus(cluster), Tools(stage.KUBECONFIG)
+    if not with_neighbours:
+        return look(prometheus, tools)
+    play.let_neighbours_in(tools)
+    # Beside the demo's sixth server one of the neighbours is refused.
+    return wait_for_number(prometheus, tools, "Workloads blocked", 2)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="dashboard-picture", description="Draw the dashboard of the running demo.")
+    parser.add_argument("png", type=Path, nargs="?", default=PICTURE, help="where to (default: %(default)s)")
+    parser.add_argument("--neighbours", action="store_true", help="let two more teams into the cluster before")
+    return parser
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ TEAM = "team-a"
 RESOURCE = "nvidia.com/cta-group"
 FITTING = tuple(f"chat-{number}" for number in range(1, 6))
 REFUSED = "chat-6"
+NEIGHBOURS = ("team-b/coder", "team-b/embed", "team-b/train", "team-c/rerank", "team-c/summary")
 _MANIFESTS = PROJECT / "demo" / "manifests"
 _PATIENCE_SECONDS = 120.0
 
@@ -37,6 +38,14 @@ def ask_for_too_much(tools: Tools) -> str:
     _create(tools, REFUSED)
     wait_for(lambda: _has_sentence(tools), f"the explanation of {REFUSED}", _PATIENCE_SECONDS)
     return tools.cta("explain", f"deployment/{REFUSED}", "-n", TEAM)
+
+
+def let_neighbours_in(tools: Tools) -> None:
+    """Make two more teams with quotas and servers of their own, and wait until the servers that fit answer."""
+    tools.kubectl("apply", "-f", str(_MANIFESTS / "neighbours.yaml"))
+    for target in NEIGHBOURS:
+        namespace, name = target.split("/")
+        tools.kubectl("-n", namespace, "rollout", "status", f"deployment/{name}", f"--timeout={_PATIENCE_SECONDS:.0f}s")
 
 
 def pod_of(tools: Tools, name: str) -> dict[str, Any]:
