@@ -2,7 +2,8 @@
 
 import pytest
 
-from cta_group_plugin.simulated.mps_state import MAX_CLIENTS, CommandRefused, DaemonState, Limits
+from cta_group_plugin.simulated.mps_state import MAX_CLIENTS, ClientRefused, DaemonState, Limits
+from mps_dialogue import BEFORE_A_SERVER, WITH_A_SERVER
 
 
 def test_defaults_reach_only_the_next_server() -> None:
@@ -40,27 +41,22 @@ def test_the_table_of_clients_has_an_end() -> None:
     daemon = DaemonState(server_pid=7)
     for connection in range(MAX_CLIENTS):
         daemon.connect(connection, pid=connection)
-    with pytest.raises(CommandRefused, match="48 clients"):
+    with pytest.raises(ClientRefused, match="48 clients"):
         daemon.connect(MAX_CLIENTS, pid=MAX_CLIENTS)
     daemon.disconnect(0)
     daemon.connect(MAX_CLIENTS, pid=MAX_CLIENTS)
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "set_default_active_thread_percentage",
-        "set_default_active_thread_percentage 0",
-        "set_default_active_thread_percentage 101",
-        "set_default_active_thread_percentage ten",
-        "set_default_device_pinned_mem_limit 0 4096",
-        "set_default_device_pinned_mem_limit 1 4096M",
-        "get_active_thread_percentage 7",
-        "get_server_status 7",
-        "make_coffee",
-    ],
-)
-def test_nonsense_is_refused(command: str) -> None:
-    """A command with a missing or wrong word, for a server that is not there, or unknown, is refused."""
-    with pytest.raises(CommandRefused):
-        DaemonState(server_pid=7).command(command)
+def test_it_answers_as_nvidias_daemon_does() -> None:
+    """Every answer that was recorded of a real daemon is given, in the same order, to nonsense too."""
+    daemon = DaemonState(server_pid=7)
+    for turn in (*BEFORE_A_SERVER, *WITH_A_SERVER):
+        asked, answer = (text.replace("{server}", "7") for text in (turn.command, turn.answer))
+        assert daemon.command(asked) == answer.removesuffix("\n"), asked
+
+
+def test_a_limit_holds_to_the_mebibyte_that_is_not_printed() -> None:
+    """A client gets the limit that was set, though the daemon prints whole GiB."""
+    daemon = DaemonState(server_pid=7)
+    daemon.command("set_default_device_pinned_mem_limit 0 17766M")
+    assert daemon.connect(1, pid=100).memory_mib == 17766

@@ -2,16 +2,17 @@
 
 import asyncio
 import re
+from dataclasses import dataclass
 from enum import StrEnum
 
 from cta_group_plugin.errors import MpsUnavailable
 from cta_group_plugin.mps.folders import MpsFolders
-from cta_group_plugin.mps.program import ControlProgram
+from cta_group_plugin.mps.program import ControlProgram, ProgramUnusable
 
 _DEVICE = "0"
 """The one GPU that the daemon sees. Not its UUID: R580 took a default memory limit by UUID and did not apply it."""
 
-_MIB_BY_SUFFIX = {"K": 1 / 1024, "M": 1, "G": 1024}
+_MIB_BY_SUFFIX = {"M": 1, "G": 1024}
 _SHOWN_CHARACTERS = 200
 
 
@@ -30,6 +31,18 @@ class ServerStatus(StrEnum):
     ACTIVE = "ACTIVE"
     FAULT = "FAULT"
     OTHER = "OTHER"
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryLimit:
+    """A memory limit as far as the daemon tells it: R580 prints whole GiB, 17G for 17766M, and applies every MiB."""
+
+    least_mib: int
+    unit_mib: int
+
+    def may_be(self, memory_mib: int) -> bool:
+        """Tell whether the daemon prints this for a limit of ``memory_mib``."""
+        return self.least_mib <= memory_mib < self.least_mib + self.unit_mib
 
 
 class MpsControlClient:
@@ -69,7 +82,7 @@ class MpsControlClient:
         """Set it; clients that are connected keep theirs."""
         await self._ask(f"set_active_thread_percentage {server} {percent}")
 
-    async def default_memory_mib(self) -> int | None:
+    async def default_memory(self) -> MemoryLimit | None:
         """Return the memory limit that the next server will begin with; None when it has none."""
         return await self._memory(f"get_default_device_pinned_mem_limit {_DEVICE}")
 
@@ -77,7 +90,7 @@ class MpsControlClient:
         """Set it."""
         await self._ask(f"set_default_device_pinned_mem_limit {_DEVICE} {memory_mib}M")
 
-    async def memory_mib(self, server: int) -> int | None:
+    async def memory(self, server: int) -> MemoryLimit | None:
         """Return the memory limit that the next client of a running server gets at most; None when it has none."""
         return await self._memory(f"get_device_pinned_mem_limit {server} {_DEVICE}")
 
@@ -96,15 +109,20 @@ class MpsControlClient:
         return tuple(int(word) for word in answer.split())
 
     async def _percent(self, command: str) -> float:
-        answer = await self._ask(command)
-        found = re.search(r"[0-9]+(\.[0-9]+)?", answer)
-        if found is None:
+        answer = (await self._ask(command)).strip()
+        if not re.fullmatch(r"[0-9]+(\.[0-9]+)?", answer):
             raise MpsUnavailable(f"{self._about(command)} answered {_shown(answer)}, not a percentage")
-        return float(found[0])
+        return float(answer)
 
-    async def _memory(self, command: str) -> int | None:
-        found = re.search(r"([0-9]+(?:\.[0-9]+)?)\s*([KMG])", await self._ask(command))
-        return None if found is None else int(float(found[1]) * _MIB_BY_SUFFIX[found[2]])
+    async def _memory(self, command: str) -> MemoryLimit | None:
+        answer = (await self._ask(command)).strip()
+        if not answer:
+            return None
+        found = re.fullmatch(r"([0-9]+)([MG])", answer)
+        if found is None:
+            raise MpsUnavailable(f"{self._about(command)} answered {_shown(answer)}, not a memory limit")
+        unit_mib = _MIB_BY_SUFFIX[found[2]]
+        return MemoryLimit(least_mib=int(found[1]) * unit_mib, unit_mib=unit_mib)
 
     async def _ask(self, command: str) -> str:
         process = await self._started(command)
@@ -133,7 +151,7 @@ class MpsControlClient:
                 stderr=asyncio.subprocess.STDOUT,
             )
         except OSError as error:
-            raise MpsUnavailable(f"{self._about(command)} could not be asked: {argv[0]}: {error}") from error
+            raise ProgramUnusable(f"{self._about(command)} could not be asked: {argv[0]}: {error}") from error
 
     def _about(self, command: str) -> str:
         return f"GPU {self._folders.gpu}: MPS command {command!r}"

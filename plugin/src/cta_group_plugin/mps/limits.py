@@ -11,7 +11,7 @@ from typing import Final
 
 from cta_group_core.ids import GpuUuid
 from cta_group_plugin.errors import MpsUnavailable
-from cta_group_plugin.mps.control import MpsControlClient
+from cta_group_plugin.mps.control import MemoryLimit, MpsControlClient
 from cta_group_plugin.ports import MpsDemand
 
 UNLIMITED_MIB: Final = 1 << 20
@@ -35,11 +35,11 @@ async def apply_limits(control: MpsControlClient, demand: MpsDemand, servers: Se
     percent = _Percent(demand.gpu, demand.sm_percent)
     memory = _Memory(demand.gpu, demand.memory_mib)
     await percent.ensure("the daemon", control.default_percent, control.set_default_percent)
-    await memory.ensure("the daemon", control.default_memory_mib, control.set_default_memory_mib)
+    await memory.ensure("the daemon", control.default_memory, control.set_default_memory_mib)
     for server in servers:
         name = f"server {server}"
         await percent.ensure(name, partial(control.percent, server), partial(control.set_percent, server))
-        await memory.ensure(name, partial(control.memory_mib, server), partial(control.set_memory_mib, server))
+        await memory.ensure(name, partial(control.memory, server), partial(control.set_memory_mib, server))
     return Ceiling(sm_percent=demand.sm_percent, memory_mib=demand.memory_mib)
 
 
@@ -65,20 +65,17 @@ class _Memory:
     wanted_mib: int
 
     async def ensure(
-        self, who: str, read: Callable[[], Awaitable[int | None]], write: Callable[[int], Awaitable[None]]
+        self, who: str, read: Callable[[], Awaitable[MemoryLimit | None]], write: Callable[[int], Awaitable[None]]
     ) -> None:
-        if self._is_right(await read()):
+        if self.wanted_mib == 0 and await read() is None:
             return
-        await write(self.wanted_mib or UNLIMITED_MIB)
+        wanted_mib = self.wanted_mib or UNLIMITED_MIB
+        # Written even when the daemon prints the right text: it prints whole GiB, so another limit may look the same.
+        await write(wanted_mib)
         found = await read()
-        if not self._is_right(found):
-            told = "none" if found is None else f"{found} MiB"
-            raise _not_taken(self.gpu, who, f"a memory limit of {self.wanted_mib or UNLIMITED_MIB} MiB", told)
-
-    def _is_right(self, found_mib: int | None) -> bool:
-        if self.wanted_mib == 0:
-            return found_mib is None or found_mib >= UNLIMITED_MIB
-        return found_mib == self.wanted_mib
+        if found is None or not found.may_be(wanted_mib):
+            told = "none" if found is None else f"one of {found.least_mib} MiB"
+            raise _not_taken(self.gpu, who, f"a memory limit of {wanted_mib} MiB", told)
 
 
 def _not_taken(gpu: GpuUuid, who: str, wanted: str, found: str) -> MpsUnavailable:

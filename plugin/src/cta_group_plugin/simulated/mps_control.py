@@ -5,7 +5,7 @@ Run it as ``python -m cta_group_plugin.simulated.mps_control``.
 - With ``-f`` it is the daemon of the folder that ``CUDA_MPS_PIPE_DIRECTORY`` names, in the foreground (``-M``, several
   user ids, is accepted: every user id may connect). Its log goes to ``CUDA_MPS_LOG_DIRECTORY``.
 - Without flags it is the client: it reads commands from standard input, one a line, and prints the daemon's answers.
-  Exit code 1 when no daemon runs or a command is refused.
+  Exit code 1 when no daemon answers; a command that makes no sense is no failure, as with NVIDIA's.
 
 Files in the pipe folder:
 
@@ -15,7 +15,7 @@ Files in the pipe folder:
     ``{"sm_percent": 25, "memory_mib": 17766}``, the most that this client may use whatever its own environment says
     (``memory_mib`` is null when memory is not limited), or ``{"error": "..."}`` when the client is refused, after
     which the daemon closes. A daemon that dies closes too: its clients are dead then, as NVIDIA's are.
-    Any other line is a command; the answer is ``ok`` or ``refused``, then the text.
+    Any other line is a command; the answer is ``ok``, then the text.
 ``simulated-faults``
     Faults on demand, one a line, read at every question; remove the file or the line and all is well again.
     ``no-answer`` answers nothing as long as it is there. ``fault``: the server is in state FAULT and takes no clients.
@@ -65,7 +65,7 @@ def run_daemon(pipe_folder: Path, log_folder: Path) -> int:
     try:
         asyncio.run(serve())
     except (AlreadyRunning, OSError) as error:
-        sys.stderr.write(f"simulated MPS control daemon: {error}\n")
+        sys.stdout.write(f"{error}\n")
         return 1
     return 0
 
@@ -76,13 +76,14 @@ def run_client(pipe_folder: Path, commands: TextIO) -> int:
         if not line.strip():
             continue
         try:
-            verdict, _, text = _ask(pipe_folder, line.strip()).partition("\n")
+            _, _, text = _ask(pipe_folder, line.strip()).partition("\n")
+        except ConnectionResetError:
+            sys.stderr.write("Cannot send command to MPS control daemon process\n")
+            return 1
         except OSError:
-            sys.stdout.write(f"no control daemon answers in {pipe_folder}\n")
+            sys.stderr.write("Cannot find MPS control daemon process\n")
             return 1
         sys.stdout.write(text)
-        if verdict != "ok":
-            return 1
     return 0
 
 

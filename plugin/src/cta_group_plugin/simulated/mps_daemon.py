@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
-from cta_group_plugin.simulated.mps_state import CommandRefused, DaemonState, Limits
+from cta_group_plugin.simulated.mps_state import ClientRefused, DaemonState, Limits
 
 SOCKET_NAME: Final = "simulated.sock"
 FAULTS_NAME: Final = "simulated-faults"
@@ -22,7 +22,7 @@ _POLL_SECONDS = 0.05
 
 
 class AlreadyRunning(Exception):
-    """Another daemon serves the folder."""
+    """Another daemon serves the folder; the text is NVIDIA's."""
 
 
 class SimulatedDaemon:
@@ -56,7 +56,7 @@ class SimulatedDaemon:
             try:
                 fcntl.flock(pid_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                raise AlreadyRunning(f"another daemon serves {self._folder}") from None
+                raise AlreadyRunning("An instance of this daemon is already running") from None
             pid_file.truncate(0)
             pid_file.write(f"{os.getpid()}\n")
             pid_file.flush()
@@ -93,7 +93,7 @@ class SimulatedDaemon:
             await writer.drain()
             while await reader.read(4096):
                 pass
-        except (CommandRefused, ValueError) as refused:
+        except (ClientRefused, ValueError) as refused:
             writer.write(json.dumps({"error": str(refused)}).encode() + b"\n")
         finally:
             self._state.disconnect(connection)
@@ -104,14 +104,11 @@ class SimulatedDaemon:
             await _until(lambda: not self._state.clients)  # NVIDIA's waits for its servers' clients too
             self._quit.set()
             return b"ok\n"
-        try:
-            text = self._state.command(
-                line,
-                fault=self._fault("fault") is not None,
-                ignore_memory=self._fault("ignore-memory") is not None,
-            )
-        except CommandRefused as refused:
-            return f"refused\n{refused}\n".encode()
+        text = self._state.command(
+            line,
+            fault=self._fault("fault") is not None,
+            ignore_memory=self._fault("ignore-memory") is not None,
+        )
         if line.startswith("set_"):
             self._note(line)
         return f"ok\n{text}\n".encode() if text else b"ok\n"

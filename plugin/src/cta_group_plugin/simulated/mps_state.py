@@ -2,22 +2,25 @@
 
 The commands and their effects follow NVIDIA's "Multi-Process Service" document, appendix "nvidia-cuda-mps-control", of
 the releases before protocol version 3: defaults reach the next server, a server's own limits reach its later clients,
-and nothing ever changes for a client that is connected.
+and nothing ever changes for a client that is connected. The answers are those of NVIDIA's daemon of driver 580, word
+for word (``tests/support/mps_dialogue.py``): it never says that a command failed, it only prints what is true then.
 """
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Final
 
 MAX_CLIENTS = 48
 """Clients on one GPU. Source: the same document, up to CUDA 13.0."""
 
 _WHOLE_PERCENT = 100
+_DEVICE = "0"
 _MIB_BY_SUFFIX = {"M": 1, "G": 1024}
 
 
-class CommandRefused(Exception):
-    """The daemon does not do that; the text is its answer."""
+class ClientRefused(Exception):
+    """The daemon takes no client now; the text says why."""
 
 
 @dataclass(slots=True)
@@ -49,11 +52,11 @@ class DaemonState:
     """Process id of each client by the number of its connection."""
 
     def connect(self, connection: int, pid: int, *, table_full: bool = False, fault: bool = False) -> Limits:
-        """Take a client and return its limits, or raise :class:`CommandRefused`. The first starts the server."""
+        """Take a client and return its limits, or raise :class:`ClientRefused`. The first starts the server."""
         if fault:
-            raise CommandRefused("the MPS server is in state FAULT and takes no client")
+            raise ClientRefused("the MPS server is in state FAULT and takes no client")
         if table_full or len(self.clients) >= MAX_CLIENTS:
-            raise CommandRefused(f"device busy or unavailable: {MAX_CLIENTS} clients are connected already")
+            raise ClientRefused(f"device busy or unavailable: {MAX_CLIENTS} clients are connected already")
         server = self.started_server()
         self.clients[connection] = pid
         return server.limits
@@ -70,75 +73,83 @@ class DaemonState:
         return self.server
 
     def command(self, text: str, *, fault: bool = False, ignore_memory: bool = False) -> str:
-        """Do one command and return what NVIDIA's program would print, or raise :class:`CommandRefused`."""
+        """Do one command and return what NVIDIA's program prints, without the end of the last line."""
         name, *words = text.split()
+        if name in _OF_A_SERVER:
+            return self._command_of_server(name, words, fault=fault, ignore_memory=ignore_memory)
+        if name == "get_server_list":
+            return "" if self.server is None else str(self.server.pid)
+        if name == "start_server":
+            self.started_server()
+            return ""
+        if name in _OF_DEFAULTS:
+            return _limit_command(_OF_DEFAULTS[name], self.defaults, words, ignore_memory=ignore_memory)
+        return f'Unknown command "{name}"'
+
+    def _command_of_server(self, name: str, words: list[str], *, fault: bool, ignore_memory: bool) -> str:
+        if not words:
+            return "A server PID is required"
+        pid, *rest = words
+        if self.server is None or pid != str(self.server.pid):
+            return f"Server {pid} not found"
         if name == "get_server_status":
-            self._server(words)
             return "FAULT" if fault else "ACTIVE"
-        if ignore_memory and name.startswith("set_") and name.endswith("_pinned_mem_limit"):
-            return ""  # accepted and not done
-        commands: dict[str, Callable[[list[str]], str]] = {
-            "get_server_list": lambda _: "" if self.server is None else str(self.server.pid),
-            "start_server": self._start_server,
-            "get_client_list": self._client_list,
-            "get_default_active_thread_percentage": lambda _: str(self.defaults.sm_percent),
-            "set_default_active_thread_percentage": lambda words: _set_percent(self.defaults, words, 0),
-            "get_active_thread_percentage": lambda words: str(self._server(words).limits.sm_percent),
-            "set_active_thread_percentage": lambda words: _set_percent(self._server(words).limits, words, 1),
-            "get_default_device_pinned_mem_limit": lambda words: _memory(self.defaults, words, 0),
-            "set_default_device_pinned_mem_limit": lambda words: _set_memory(self.defaults, words, 0),
-            "get_device_pinned_mem_limit": lambda words: _memory(self._server(words).limits, words, 1),
-            "set_device_pinned_mem_limit": lambda words: _set_memory(self._server(words).limits, words, 1),
-        }
-        if name not in commands:
-            raise CommandRefused(f"{name}: no such command")
-        return commands[name](words)
-
-    def _start_server(self, _words: list[str]) -> str:
-        self.started_server()
-        return ""
-
-    def _client_list(self, words: list[str]) -> str:
-        self._server(words)
-        return "\n".join(str(pid) for pid in self.clients.values())
-
-    def _server(self, words: list[str]) -> Server:
-        given = _word(words, 0, "the process id of a server")
-        if self.server is None or given != str(self.server.pid):
-            raise CommandRefused(f"no server has the process id {given}")
-        return self.server
+        if name == "get_client_list":
+            return "\n".join(str(client) for client in self.clients.values())
+        return _limit_command(_OF_A_SERVER[name], self.server.limits, rest, ignore_memory=ignore_memory)
 
 
-def _word(words: list[str], place: int, meaning: str) -> str:
-    if len(words) <= place:
-        raise CommandRefused(f"the command needs {meaning}")
-    return words[place]
+class _Kind(Enum):
+    GET_PERCENT = auto()
+    SET_PERCENT = auto()
+    GET_MEMORY = auto()
+    SET_MEMORY = auto()
+    OTHER = auto()
 
 
-def _set_percent(limits: Limits, words: list[str], place: int) -> str:
-    text = _word(words, place, "a percentage")
-    if not re.fullmatch(r"[0-9]{1,3}(\.[0-9]+)?", text, re.ASCII) or not 0 < float(text) <= _WHOLE_PERCENT:
-        raise CommandRefused(f"{text}: must be a percentage above 0 and at most 100")
-    limits.sm_percent = float(text)
+_OF_DEFAULTS: Final = {
+    "get_default_active_thread_percentage": _Kind.GET_PERCENT,
+    "set_default_active_thread_percentage": _Kind.SET_PERCENT,
+    "get_default_device_pinned_mem_limit": _Kind.GET_MEMORY,
+    "set_default_device_pinned_mem_limit": _Kind.SET_MEMORY,
+}
+_OF_A_SERVER: Final = {
+    "get_server_status": _Kind.OTHER,
+    "get_client_list": _Kind.OTHER,
+    "get_active_thread_percentage": _Kind.GET_PERCENT,
+    "set_active_thread_percentage": _Kind.SET_PERCENT,
+    "get_device_pinned_mem_limit": _Kind.GET_MEMORY,
+    "set_device_pinned_mem_limit": _Kind.SET_MEMORY,
+}
+
+
+def _limit_command(kind: _Kind, limits: Limits, words: list[str], *, ignore_memory: bool) -> str:
+    if kind is _Kind.SET_PERCENT:
+        _set_percent(limits, words)
+    if kind in {_Kind.GET_PERCENT, _Kind.SET_PERCENT}:
+        return f"{limits.sm_percent:.1f}"
+    if kind is _Kind.GET_MEMORY:
+        return _memory(limits, words)
+    if not ignore_memory:
+        _set_memory(limits, words)
     return ""
 
 
-def _check_device(words: list[str], place: int) -> None:
-    device = _word(words, place, "a device")
-    if device != "0":
-        raise CommandRefused(f"{device}: the only device of this daemon is 0")
+def _set_percent(limits: Limits, words: list[str]) -> None:
+    """Set it when it can be one; what cannot be is not said to be wrong."""
+    text = words[0] if words else ""
+    if re.fullmatch(r"[0-9]{1,3}(\.[0-9]+)?", text, re.ASCII) and 0 < float(text) <= _WHOLE_PERCENT:
+        limits.sm_percent = float(text)
 
 
-def _memory(limits: Limits, words: list[str], place: int) -> str:
-    _check_device(words, place)
-    return "" if limits.memory_mib is None else f"{limits.memory_mib}M"
+def _memory(limits: Limits, words: list[str]) -> str:
+    """Print whole GiB, as NVIDIA's does; what is applied is every MiB."""
+    return "" if limits.memory_mib is None or words != [_DEVICE] else f"{limits.memory_mib // _MIB_BY_SUFFIX['G']}G"
 
 
-def _set_memory(limits: Limits, words: list[str], place: int) -> str:
-    _check_device(words, place)
-    text = _word(words, place + 1, "a limit such as 4096M")
+def _set_memory(limits: Limits, words: list[str]) -> None:
+    """Set the limit of the daemon's one device; what is no limit of it is not said to be wrong."""
+    device, text = [*words, "", ""][:2]
     parts = re.fullmatch(r"([0-9]{1,9})([MG])", text, re.ASCII)
-    if parts is None:
-        raise CommandRefused(f"{text}: must be an integer followed by M or G")
-    limits.memory_mib = int(parts[1]) * _MIB_BY_SUFFIX[parts[2]]
-    return ""
+    if parts and device == _DEVICE:
+        limits.memory_mib = int(parts[1]) * _MIB_BY_SUFFIX[parts[2]]
