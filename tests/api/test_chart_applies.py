@@ -58,9 +58,9 @@ def _is_served(api: ApiClient, plural: str) -> bool:
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_every_scenario_is_taken_as_it_is(kubectl: Kubectl, scenario: str) -> None:
     """Server-side apply with strict validation: no unknown field, no wrong type, every expression compiles."""
-    done = kubectl.run(
-        *("apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", "-"), objects=_own(render(scenario))
-    )
+    # Other tests may have some of the objects there, under another manager.
+    how = ("--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict")
+    done = kubectl.run("apply", *how, "-f", "-", objects=_own(render(scenario)))
     assert done.returncode == 0, done.stderr
     assert "Warning" not in done.stderr
 

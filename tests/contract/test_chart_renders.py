@@ -87,7 +87,7 @@ def test_service_ports_and_probes_lead_to_ports_of_the_container(manifests: list
         (container,) = pod["spec"]["containers"]
         ports = {port["name"] for port in container["ports"]}
         assert {container[probe]["httpGet"]["port"] for probe in ("livenessProbe", "readinessProbe")} <= ports
-    operator = [p for name, p in pod_templates(manifests).items() if name.endswith("-operator")][0]
+    (operator,) = [pod for name, pod in pod_templates(manifests).items() if name.endswith("-operator")]
     for service in of_kind(manifests, "Service").values():
         targets = {port["targetPort"] for port in service["spec"]["ports"]}
         assert targets == {port["name"] for port in operator["spec"]["containers"][0]["ports"]}
