@@ -17,7 +17,7 @@ import kopf
 from cta_group_core.ids import NodeName
 from cta_group_core.names import LABEL_REQUESTS
 from cta_group_operator import __version__
-from cta_group_operator.adapters import wire
+from cta_group_operator.adapters import wire, wire_cluster
 from cta_group_operator.adapters.connection import Connection, load_connection
 from cta_group_operator.adapters.convert import Converter, failure_event
 from cta_group_operator.adapters.convert_cluster import LimitConverter, NodeConverter, namespace
@@ -191,10 +191,10 @@ def what_to_follow(view: ClusterView, resource_name: str) -> list[Followed[Any, 
     ]
     return [
         Followed(PODS, wire.Pod, converter.pod, view.pods, {"labelSelector": f"{LABEL_REQUESTS}=true"}),
-        Followed(NODES, wire.Node, NodeConverter(resource_name).node, view.nodes),
-        Followed(NAMESPACES, wire.Namespace, namespace, view.namespaces),
-        Followed(RESOURCE_QUOTAS, wire.ResourceQuota, LimitConverter(resource_name).limit, view.limits),
-        Followed(EVENTS, wire.Event, failure_event, view.failures, {"fieldSelector": "reason=FailedCreate"}),
+        Followed(NODES, wire_cluster.Node, NodeConverter(resource_name).node, view.nodes),
+        Followed(NAMESPACES, wire_cluster.Namespace, namespace, view.namespaces),
+        Followed(RESOURCE_QUOTAS, wire_cluster.ResourceQuota, LimitConverter(resource_name).limit, view.limits),
+        Followed(EVENTS, wire_cluster.Event, failure_event, view.failures, {"fieldSelector": "reason=FailedCreate"}),
         *controllers,
     ]
 

@@ -9,7 +9,7 @@ from cta_group_core.names import ANNOTATION_POKED
 from cta_group_core.quantities import parse_count, parse_quantity
 from cta_group_core.scheduling import NodeTerm, PodTerms, Toleration
 from cta_group_core.selectors import Operator, Requirement
-from cta_group_operator.adapters import wire
+from cta_group_operator.adapters import wire, wire_cluster
 from cta_group_operator.ports import AffinityShape, ControllerView, FailureEvent, ObjectRef, PodView
 from cta_group_operator.resources import DEPLOYMENTS, EVENTS, JOBS, PODS, REPLICA_SETS, STATEFUL_SETS, Resource
 
@@ -78,7 +78,7 @@ class Converter:
             return 0
 
 
-def failure_event(event: wire.Event) -> FailureEvent | None:
+def failure_event(event: wire_cluster.Event) -> FailureEvent | None:
     """Return an event about a pod that could not be created."""
     about = event.involved_object.uid if event.involved_object else None
     if not about:

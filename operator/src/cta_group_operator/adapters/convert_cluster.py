@@ -8,7 +8,7 @@ from cta_group_core.names import LABEL_QUOTA
 from cta_group_core.quantities import parse_count
 from cta_group_core.quota import quota_key, unenforced_keys
 from cta_group_core.scheduling import NodeFacts, Taint
-from cta_group_operator.adapters import wire
+from cta_group_operator.adapters import wire_cluster
 from cta_group_operator.adapters.convert import quantity_or_zero
 from cta_group_operator.ports import LimitView, NamespaceView, NodeView, ObjectRef
 from cta_group_operator.resources import RESOURCE_QUOTAS
@@ -20,10 +20,10 @@ class NodeConverter:
     def __init__(self, resource_name: str) -> None:
         self._resource_name = resource_name
 
-    def node(self, found: wire.Node) -> NodeView:
+    def node(self, found: wire_cluster.Node) -> NodeView:
         """Return a node."""
         allocatable = (found.status.allocatable if found.status else None) or {}
-        spec = found.spec or wire.NodeSpec()
+        spec = found.spec or wire_cluster.NodeSpec()
         facts = NodeFacts(
             name=NodeName(found.metadata.name),
             labels=found.metadata.labels or {},
@@ -37,7 +37,7 @@ class NodeConverter:
         return NodeView(facts, found.metadata.resource_version)
 
 
-def namespace(found: wire.Namespace) -> NamespaceView:
+def namespace(found: wire_cluster.Namespace) -> NamespaceView:
     """Return a namespace."""
     meta = found.metadata
     return NamespaceView(meta.name, meta.resource_version, meta.labels or {}, meta.deletion_timestamp is not None)
@@ -50,10 +50,10 @@ class LimitConverter:
         self._key = quota_key(resource_name)
         self._ignored = unenforced_keys(resource_name)
 
-    def limit(self, found: wire.ResourceQuota) -> LimitView | None:
+    def limit(self, found: wire_cluster.ResourceQuota) -> LimitView | None:
         """Return the ResourceQuota, None when it has nothing to do with groups."""
         spec_hard = (found.spec.hard if found.spec else None) or {}
-        status = found.status or wire.ResourceQuotaStatus()
+        status = found.status or wire_cluster.ResourceQuotaStatus()
         meta = found.metadata
         owner = (meta.labels or {}).get(LABEL_QUOTA)
         ignored = tuple(key for key in self._ignored if key in spec_hard)

@@ -16,7 +16,7 @@ import msgspec
 
 from cta_group_operator.adapters.kube import KubeClient, error_of
 from cta_group_operator.adapters.wire import Metadata
-from cta_group_operator.errors import ApiError, Gone
+from cta_group_operator.errors import ApiError, ApiUnavailable, Gone
 from cta_group_operator.logs import EventLog
 from cta_group_operator.metrics import Metrics
 from cta_group_operator.ports import Clock
@@ -74,12 +74,21 @@ class Followed(Generic[Struct, View]):
 class ListWatch(Generic[Struct, View]):
     """Keeps a store like the API server's objects of one kind, for ever."""
 
-    def __init__(self, client: KubeClient, followed: Followed[Struct, View], clock: Clock, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        client: KubeClient,
+        followed: Followed[Struct, View],
+        clock: Clock,
+        metrics: Metrics,
+        *,
+        silence_seconds: float = SILENCE_SECONDS,
+    ) -> None:
         self._client = client
         self._what = followed
         self._path = followed.resource.path()
         self._clock = clock
         self._metrics = metrics
+        self._silence_seconds = silence_seconds
         self._page = msgspec.json.Decoder(_Page)
         self._event = msgspec.json.Decoder(_WatchEvent)
         self._object: msgspec.json.Decoder[Any] = msgspec.json.Decoder(followed.struct)
@@ -119,7 +128,7 @@ class ListWatch(Generic[Struct, View]):
         views: list[View] = []
         query = {**self._what.query, "limit": str(PAGE_SIZE)}
         while True:
-            page = self._page.decode(await self._client.page(self._path, query))
+            page = self._read_page(await self._client.page(self._path, query))
             self._heard = self._clock.monotonic()
             views += [view for raw in page.items or () if (view := self._view(raw)) is not None]
             if not page.metadata.next_page:
@@ -128,6 +137,12 @@ class ListWatch(Generic[Struct, View]):
             await asyncio.sleep(0)
         self._what.store.replace(views, page.metadata.resource_version)
         return page.metadata.resource_version
+
+    def _read_page(self, text: bytes) -> _Page:
+        try:
+            return self._page.decode(text)
+        except msgspec.MsgspecError as bad:
+            raise ApiUnavailable(f"LIST {self._path}: not what a list says: {bad}") from bad
 
     async def _watch_until_gone(self, version: str) -> None:
         position = [version]
@@ -156,25 +171,29 @@ class ListWatch(Generic[Struct, View]):
         async with aclosing(self._lines(query)) as lines:
             async for line in lines:
                 self._heard = self._clock.monotonic()
-                event = self._event.decode(line)
-                if event.type == "ERROR":
-                    code = msgspec.json.decode(event.object, type=_Code).code
-                    raise error_of("WATCH", self._path, code, bytes(event.object))
-                meta = msgspec.json.decode(event.object, type=_OnlyMetadata).metadata
-                position[0] = meta.resource_version
-                if event.type != "BOOKMARK":
-                    self._take(event, meta)
+                try:
+                    self._take(line, position)
+                except msgspec.MsgspecError as bad:
+                    raise ApiUnavailable(f"WATCH {self._path}: not what a watch says: {bad}") from bad
 
     async def _lines(self, query: Mapping[str, str]) -> AsyncGenerator[bytes, None]:
         rest = b""
-        async with self._client.stream("GET", self._path, query, read_timeout_seconds=SILENCE_SECONDS) as answer:
+        async with self._client.stream("GET", self._path, query, read_timeout_seconds=self._silence_seconds) as answer:
             async for chunk in answer.content.iter_any():
                 *lines, rest = (rest + chunk).split(b"\n")
                 for line in lines:
                     if line:
                         yield line
 
-    def _take(self, event: _WatchEvent, meta: Metadata) -> None:
+    def _take(self, line: bytes, position: list[str]) -> None:
+        event = self._event.decode(line)
+        if event.type == "ERROR":
+            code = msgspec.json.decode(event.object, type=_Code).code
+            raise error_of("WATCH", self._path, code, bytes(event.object))
+        meta = msgspec.json.decode(event.object, type=_OnlyMetadata).metadata
+        position[0] = meta.resource_version
+        if event.type == "BOOKMARK":
+            return
         view = None if event.type == "DELETED" else self._view(event.object)
         if view is None:
             self._what.store.remove((meta.namespace, meta.name), meta.resource_version)

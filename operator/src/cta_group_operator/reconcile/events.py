@@ -4,9 +4,12 @@ import hashlib
 from typing import Final, Literal
 
 from cta_group_core.names import FIELD_MANAGER_OPERATOR
-from cta_group_operator.errors import Conflict, NotFound
+from cta_group_operator.errors import Conflict, Forbidden, NotFound, Rejected
+from cta_group_operator.logs import EventLog
 from cta_group_operator.ports import Clock, KubeApi, ObjectRef
 from cta_group_operator.resources import EVENTS
+
+_log = EventLog(__name__)
 
 _MESSAGE_MOST: Final = 1000
 """The API server takes 1024 bytes."""
@@ -59,3 +62,5 @@ class EventWriter:
             await self._api.create(EVENTS.path(about.namespace or "default"), body)
         except (Conflict, NotFound):
             return  # written already, or the namespace is gone
+        except (Forbidden, Rejected) as no:  # a namespace that is going, most often; an event is not worth a retry
+            _log.warning("event_refused", about=about, reason=reason, cause=no)

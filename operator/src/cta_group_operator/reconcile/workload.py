@@ -46,6 +46,10 @@ class WorkloadReconciler:
 
     async def reconcile(self, top: ObjectRef) -> None:
         """Explain one workload, wake its ReplicaSets when their quota has room again."""
+        space = self._view.namespaces.get(top.namespace)
+        if space is None or space.deleting:
+            self.figures.pop(top.uid, None)
+            return  # it takes everything along
         name = object_name(top.kind, top.name)
         existing = self._view.workloads.get(name, top.namespace)
         facts = workload_facts(top, self._view, self._denials, self._refusals)
