@@ -171,7 +171,7 @@ def test_api_server_restart(
     with running_operator(operator_kubeconfig, NAMESPACE, tmp_path) as operator:
         cluster.declare_quota(64)
         cluster.wait_enforced(64)
-        control_plane.restart_component("kube-apiserver")
+        control_plane.restart_component("kube-apiserver", SIGKILL)
         cluster.api.patch(f"{OURS}/ctaquotas/{cluster.quotas[0]}", {"spec": {"groups": 96}})
         cluster.wait_enforced(96)
         assert operator.process.poll() is None, operator.log

@@ -1,0 +1,210 @@
+"""List and watch over real HTTP against a scripted API server: pages, bookmarks, lost positions, broken connections."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+from kubernetes.client import Configuration
+
+from cta_group_operator.adapters import wire_cluster
+from cta_group_operator.adapters.connection import Connection
+from cta_group_operator.adapters.convert_cluster import namespace
+from cta_group_operator.adapters.kube import KubeClient
+from cta_group_operator.adapters.list_watch import Followed, ListWatch
+from cta_group_operator.clock import SystemClock
+from cta_group_operator.metrics import Metrics
+from cta_group_operator.ports import NamespaceView
+from cta_group_operator.resources import NAMESPACES
+from cta_group_operator.store import Store
+from operator_world import until
+
+Json = dict[str, Any]
+
+
+def space(name: str, version: int, **labels: Any) -> Json:
+    """Return a namespace."""
+    return {"metadata": {"name": name, "resourceVersion": str(version), "labels": labels or None}}
+
+
+def event(kind: str, body: Json) -> bytes:
+    """Return one line of a watch."""
+    return json.dumps({"type": kind, "object": body}).encode() + b"\n"
+
+
+@dataclass
+class ScriptedServer:
+    """Gives the pages of the next list and the lines of the next watch; a watch without lines stays open and silent."""
+
+    lists: list[list[Json]] = field(default_factory=list)
+    """Pages, in order; a list of several pages names the next one in each."""
+    watches: list[list[bytes]] = field(default_factory=list)
+    queries: list[dict[str, str]] = field(default_factory=list)
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        """Answer a list or a watch."""
+        self.queries.append(dict(request.query))
+        if "watch" in request.query:
+            return await self._watch(request)
+        page = self.lists[0].pop(0)
+        if not self.lists[0]:
+            self.lists.pop(0)
+        return web.json_response(page)
+
+    async def _watch(self, request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        if not self.watches:
+            with suppress(ConnectionResetError, asyncio.CancelledError):
+                await asyncio.Event().wait()
+        for line in self.watches.pop(0) if self.watches else ():
+            await response.write(line)
+        return response
+
+    def positions(self) -> list[str]:
+        """Return from which version each watch was asked."""
+        return [query["resourceVersion"] for query in self.queries if "watch" in query]
+
+
+def page(*items: Json, version: int, more: str = "") -> Json:
+    """Return one page of a list."""
+    return {"metadata": {"resourceVersion": str(version), "continue": more}, "items": list(items)}
+
+
+@dataclass
+class Following:
+    """What a test sees."""
+
+    store: Store[NamespaceView]
+    metrics: Metrics
+    watch: ListWatch[wire_cluster.Namespace, NamespaceView]
+
+    def names(self) -> list[str]:
+        """Return what the store holds."""
+        return sorted(one.name for one in self.store)
+
+    def count(self, metric: str) -> float:
+        """Return a counter of this kind."""
+        return self.metrics.registry.get_sample_value(f"cta_group_{metric}_total", {"kind": "Namespace"}) or 0
+
+
+@asynccontextmanager
+async def following(server: ScriptedServer, silence_seconds: float = 30.0) -> AsyncIterator[Following]:
+    """Follow namespaces on that server until the block ends."""
+    application = web.Application()
+    application.router.add_get("/api/v1/namespaces", server.answer)
+    runner = web.AppRunner(application, shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    connection = Connection(Configuration(host=f"http://127.0.0.1:{runner.addresses[0][1]}"))
+    store, metrics = Store[NamespaceView](lambda one: ("", one.name)), Metrics("test")
+    async with KubeClient(connection) as client:
+        followed = Followed(NAMESPACES, wire_cluster.Namespace, namespace, store)
+        watch = ListWatch(client, followed, SystemClock(), metrics, silence_seconds=silence_seconds)
+        task = asyncio.ensure_future(watch.run())
+        try:
+            yield Following(store, metrics, watch)
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+            await runner.cleanup()
+
+
+async def seen(condition: Callable[[], object]) -> None:
+    """Wait for what must come."""
+    await until(condition, "what the server told")
+
+
+async def test_pages_are_one_list() -> None:
+    """A list in pages is taken whole, and the watch starts at its version."""
+    server = ScriptedServer([[page(space("a", 1), version=5, more="next"), page(space("b", 2), version=5)]])
+    async with following(server) as here:
+        await seen(lambda: server.positions() == ["5"])
+        assert here.names() == ["a", "b"]
+        assert here.watch.synced.is_set()
+        assert [query.get("continue") for query in server.queries[:2]] == [None, "next"]
+
+
+async def test_events_and_bookmarks_move_the_position() -> None:
+    """Events change the store; after the server ends a watch the next goes on at the newest version, bookmarks too."""
+    bookmark = {"kind": "Namespace", "metadata": {"resourceVersion": "40", "labels": None}, "spec": None}
+    lines = [
+        event("ADDED", space("b", 11)),
+        event("MODIFIED", space("a", 12, team="x")),
+        event("DELETED", space("b", 13)),
+        event("BOOKMARK", bookmark),
+    ]
+    server = ScriptedServer([[page(space("a", 1), version=10)]], [lines])
+    async with following(server) as here:
+        await seen(lambda: server.positions() == ["10", "40"])
+        (a,) = here.store
+        assert (a.name, a.labels) == ("a", {"team": "x"})
+        assert here.count("lists") == 1
+
+
+async def test_a_lost_position_leads_to_a_new_list() -> None:
+    """410 in the stream: a new list, whose difference tells what was deleted meanwhile."""
+    gone = {"kind": "Status", "code": 410, "message": "too old resource version"}
+    server = ScriptedServer(
+        [[page(space("a", 1), space("b", 2), version=5)], [page(space("b", 2), space("c", 8), version=9)]],
+        [[event("ERROR", gone)]],
+    )
+    async with following(server) as here:
+        await seen(lambda: server.positions() == ["5", "9"])
+        assert here.names() == ["b", "c"]
+        assert here.count("lists") == 2
+
+
+async def test_a_broken_watch_goes_on_where_it_was() -> None:
+    """Any other error in the stream opens the watch again at the same place, without a list."""
+    broken = {"kind": "Status", "code": 500, "message": "etcd is away"}
+    server = ScriptedServer([[page(version=5)]], [[event("ADDED", space("a", 6)), event("ERROR", broken)]])
+    async with following(server) as here:
+        await seen(lambda: server.positions() == ["5", "6"])
+        assert here.names() == ["a"]
+        assert here.count("lists") == 1
+
+
+async def test_objects_that_cannot_be_read_are_counted() -> None:
+    """An object of a wrong form is counted and left out; the others are taken, and nothing is listed again for it."""
+    odd = {"metadata": {"name": "odd", "resourceVersion": "2", "labels": "none"}}
+    server = ScriptedServer([[page(odd, space("a", 1), version=5)]], [[event("MODIFIED", space("odd", 7))]])
+    async with following(server) as here:
+        await seen(lambda: here.names() == ["a", "odd"])
+        assert here.count("decode_errors") == 1
+        assert here.count("lists") == 1
+
+
+async def test_lines_longer_than_a_buffer() -> None:
+    """An object of several hundred kilobytes in one line arrives whole."""
+    server = ScriptedServer([[page(version=5)]], [[event("ADDED", space("a", 6, note="x" * 400_000))]])
+    async with following(server) as here:
+        await seen(lambda: here.names() == ["a"])
+
+
+async def test_age_of_what_was_heard() -> None:
+    """The age of the last word grows while the server is silent: that is what a stalled watch looks like."""
+    async with following(ScriptedServer([[page(version=5)]])) as here:
+        await here.watch.synced.wait()
+        first = here.watch.event_age_seconds()
+        await seen(lambda: here.watch.event_age_seconds() > first)
+
+
+async def test_a_silent_watch_is_opened_again() -> None:
+    """A watch that says nothing for longer than it may is given up and opened again at the same place."""
+    server = ScriptedServer([[page(version=5)]])
+    async with following(server, silence_seconds=0.05) as here:
+        await seen(lambda: server.positions()[:2] == ["5", "5"])
+        assert here.count("lists") == 1
+
+
+async def test_what_is_no_watch_is_survived() -> None:
+    """A line that is no JSON (a proxy's error page) closes the watch; the next goes on where it was."""
+    server = ScriptedServer([[page(version=5)]], [[b"<html>\n"], [event("ADDED", space("a", 6))]])
+    async with following(server) as here:
+        await seen(lambda: here.names() == ["a"])

@@ -1,0 +1,184 @@
+"""Values and fakes for unit tests of the operator: a clock that is set, an API that remembers, objects in short."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from cta_group_core.ids import NodeName
+from cta_group_core.names import GATE_PLACEMENT, QUOTA_OBJECT_NAME
+from cta_group_core.nodes import Allocation, GpuStatus, NodeStatus
+from cta_group_core.quota import QuotaSpec, QuotaStatus
+from cta_group_core.scheduling import NodeFacts
+from cta_group_operator.errors import Conflict, NotFound
+from cta_group_operator.ports import (
+    ControllerView,
+    CtaNodeView,
+    LimitView,
+    NamespaceView,
+    NodeView,
+    ObjectRef,
+    PodView,
+    QuotaView,
+)
+from cta_group_operator.reconcile.view import ClusterView
+
+RESOURCE = "nvidia.com/cta-group"
+SPACE = "team-a"
+
+
+async def until(condition: Callable[[], object], what: str, deadline_seconds: float = 10.0) -> None:
+    """Wait until ``condition`` holds; TimeoutError naming ``what``."""
+    try:
+        async with asyncio.timeout(deadline_seconds):
+            while not condition():  # noqa: ASYNC110 - conditions are of any kind
+                await asyncio.sleep(0.005)
+    except TimeoutError as late:
+        raise TimeoutError(what) from late
+
+
+@dataclass
+class FakeClock:
+    """A clock that only tests move."""
+
+    now: float = 1000.0
+
+    def monotonic(self) -> float:
+        """Return the set time."""
+        return self.now
+
+    def utc_text(self) -> str:
+        """Return the set time as a moment."""
+        return f"2026-01-01T00:{int(self.now) // 60 % 60:02}:{int(self.now) % 60:02}Z"
+
+
+@dataclass
+class FakeKube:
+    """Objects by path with versions, behind the port ``KubeApi``; merge patches replace whole top-level parts."""
+
+    objects: dict[str, dict[str, Any]] = field(default_factory=dict)
+    writes: list[tuple[str, str]] = field(default_factory=list)
+    failures: list[Exception] = field(default_factory=list)
+    """Raised by the next calls, one each."""
+    version: int = 100
+
+    async def get(self, path: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """Read one object."""
+        del query
+        self._fail()
+        if path not in self.objects:
+            raise NotFound(path)
+        return self.objects[path]
+
+    async def create(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Create; Conflict when it exists."""
+        self._fail()
+        full = f"{path}/{body['metadata']['name']}"
+        if full in self.objects:
+            raise Conflict(full)
+        return self._store("create", full, dict(body))
+
+    async def update(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Replace, if the version is the newest."""
+        self._fail()
+        self._check(path, body)
+        return self._store("update", path, dict(body))
+
+    async def merge_patch(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Merge the top-level parts."""
+        self._fail()
+        self._check(path, body)
+        return self._store("merge", path, {**self.objects.get(path, {"metadata": {}}), **body})
+
+    async def json_patch(self, path: str, operations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Remember the operations."""
+        self._fail()
+        return self._store("json", path, {"metadata": {}, "operations": list(operations)})
+
+    async def delete(self, path: str, resource_version: str | None = None) -> None:
+        """Delete."""
+        del resource_version
+        self._fail()
+        self.writes.append(("delete", path))
+        if self.objects.pop(path, None) is None:
+            raise NotFound(path)
+
+    def _fail(self) -> None:
+        if self.failures:
+            raise self.failures.pop(0)
+
+    def _check(self, path: str, body: Mapping[str, Any]) -> None:
+        asked = body.get("metadata", {}).get("resourceVersion")
+        known = self.objects.get(path)
+        if asked is not None and known is not None and known["metadata"]["resourceVersion"] != asked:
+            raise Conflict(path)
+
+    def _store(self, verb: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        self.version += 1
+        body["metadata"] = {**body.get("metadata", {}), "resourceVersion": str(self.version)}
+        self.objects[path] = body
+        self.writes.append((verb, path))
+        return body
+
+
+def ref(kind: str, name: str, namespace: str = SPACE, api_version: str = "apps/v1") -> ObjectRef:
+    """Return a reference whose uid is made of kind and name."""
+    return ObjectRef(api_version, kind, namespace, name, f"{kind}-{name}".lower())
+
+
+def a_pod(name: str, groups: int = 32, **changes: Any) -> PodView:
+    """Return a gated pod; ``changes`` are fields of the view."""
+    return replace(
+        PodView(ref("Pod", name, api_version="v1"), "1", (groups,), gates=(GATE_PLACEMENT,), created=f"2026-{name}"),
+        **changes,
+    )
+
+
+def a_controller(
+    kind: str, name: str, *, owner: ObjectRef | None = None, wanted: int = 1, **more: Any
+) -> ControllerView:
+    """Return a controller whose pods ask for 32 groups."""
+    return ControllerView(ref(kind, name), "1", (32,), owner=owner, wanted=wanted, **more)
+
+
+def a_limit(namespace: str, quota: str | None, hard: int | None, **more: Any) -> LimitView:
+    """Return a ResourceQuota that is enforced as it is written."""
+    name = more.pop("name", QUOTA_OBJECT_NAME)
+    numbers = {"enforced": hard, "used": 0, **more}
+    return LimitView(ref("ResourceQuota", name, namespace, "v1"), "1", quota, hard, **numbers)
+
+
+def a_quota(name: str, groups: int, *namespaces: str, created: str = "2026-01-01") -> QuotaView:
+    """Return a CTAQuota."""
+    spec = QuotaSpec(groups=groups, namespaces=namespaces)
+    return QuotaView(ref("CTAQuota", name, "", "ctagroup.dev/v1alpha1"), "1", created, 1, spec, QuotaStatus())
+
+
+def a_node(view: ClusterView, name: str, *free: int, tenants: Sequence[Allocation] = ()) -> None:
+    """Put a node of H100s with these free groups into the view; ``tenants`` are on the first GPU."""
+    facts = NodeFacts(NodeName(name), pods=100, groups=1024)
+    view.nodes.put(NodeView(facts, str(len(view.nodes) + 1)))
+    gpus = tuple(
+        GpuStatus(
+            uuid=f"GPU-{name}-{index}",
+            index=index,
+            product="H100",
+            compute_capability="9.0",
+            sm_count=132,
+            capacity=128,
+            minimum=8,
+            step=8,
+            free=room,
+            allocations=tuple(tenants) if index == 0 else (),
+        )
+        for index, room in enumerate(free)
+    )
+    view.cta_nodes.put(CtaNodeView(NodeName(name), "1", NodeStatus(resource_name=RESOURCE, gpus=gpus)))
+
+
+def a_view(*namespaces: str) -> ClusterView:
+    """Return a view with namespaces, the usual one when none is named."""
+    view = ClusterView()
+    for name in namespaces or (SPACE,):
+        view.namespaces.put(NamespaceView(name, "1", {}))
+    return view

@@ -1,0 +1,181 @@
+"""The API server's JSON becomes the values that decisions read; what has nothing to do with groups is dropped."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from cta_group_core.selectors import Operator
+from cta_group_operator.adapters import wire, wire_cluster
+from cta_group_operator.adapters.convert import Converter, failure_event
+from cta_group_operator.adapters.convert_cluster import LimitConverter, NodeConverter, namespace
+from cta_group_operator.resources import DAEMON_SETS, DEPLOYMENTS, JOBS, REPLICA_SETS
+
+Json = dict[str, Any]
+RESOURCE = "nvidia.com/cta-group"
+READ = Converter(RESOURCE)
+META = {"name": "p", "namespace": "n", "uid": "u", "resourceVersion": "7"}
+ASKING = {"name": "c", "resources": {"limits": {RESOURCE: "32"}, "requests": {RESOURCE: "32", "cpu": "1500m"}}}
+
+
+def a_pod(status: Json | None = None, **spec: Any) -> Any:
+    """Decode a pod as the watch does, and convert it."""
+    body = {"metadata": META, "spec": {"containers": [ASKING], **spec}, "status": status}
+    return READ.pod(msgspec.json.decode(msgspec.json.encode(body), type=wire.Pod))
+
+
+def test_requests_of_containers() -> None:
+    """Each container that asks is one request, sidecars too; limits count where requests are not said."""
+    sidecar = {"name": "s", "restartPolicy": "Always", "resources": {"limits": {RESOURCE: "8"}}}
+    plain = {"name": "plain"}
+    pod = a_pod(containers=[ASKING, plain, ASKING], initContainers=[sidecar, ASKING])
+    assert pod.requests == (8, 32, 32)
+    assert pod.groups == 72
+    assert pod.terms.cpu_milli == 3000
+
+
+def test_a_pod_that_asks_nothing_is_dropped() -> None:
+    """Pods without a request, or with one that is no whole number, are not kept."""
+    assert a_pod(containers=[{"name": "plain"}]) is None
+    assert a_pod(containers=[{"name": "odd", "resources": {"limits": {RESOURCE: "500m"}}}]) is None
+
+
+def test_nulls_are_absent() -> None:
+    """Objects with nulls where lists belong, as bookmarks have them, are read like empty ones."""
+    empty = {"metadata": {"resourceVersion": "9"}, "spec": {"containers": None}, "status": None}
+    assert READ.pod(msgspec.convert(empty, wire.Pod)) is None
+    controller = {
+        "metadata": META,
+        "spec": {"template": {"spec": {"containers": None}}},
+        "status": {"conditions": None},
+    }
+    assert READ.controller(REPLICA_SETS, msgspec.convert(controller, wire.Controller)) is None
+
+
+def test_terms_of_a_pod() -> None:
+    """Node selector, affinity with fields, tolerations and gates arrive as the rules use them."""
+    field = {"key": "metadata.name", "operator": "In", "values": ["a"]}
+    zone = {"key": "zone", "operator": "Exists"}
+    required = {"nodeSelectorTerms": [{"matchFields": [field], "matchExpressions": [zone]}]}
+    pod = a_pod(
+        nodeSelector={"pool": "gpu"},
+        affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}},
+        tolerations=[{"operator": "Exists"}, {"key": "gpu", "value": "x", "effect": "NoSchedule"}],
+        schedulingGates=[{"name": "g"}],
+        priority=10,
+    )
+    (term,) = pod.terms.node_terms
+    assert (term.fields[0].values, term.expressions[0].operator) == (("a",), Operator.EXISTS)
+    assert [one.operator for one in pod.terms.tolerations] == ["Exists", "Equal"]
+    assert (pod.terms.node_selector, pod.gates, pod.priority) == ((("pool", "gpu"),), ("g",), 10)
+
+
+def test_an_unknown_operator_cannot_be_read() -> None:
+    """A requirement of a kind that is not known is an error rather than one that always holds."""
+    term = {"matchExpressions": [{"key": "k", "operator": "Resembles"}]}
+    with pytest.raises(ValueError, match="Resembles"):
+        a_pod(
+            affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+        )
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        ({"phase": "Failed", "reason": "UnexpectedAdmissionError", "message": "no"}, "UnexpectedAdmissionError: no"),
+        (
+            {"containerStatuses": [{"name": "c", "state": {"waiting": {"reason": "ImagePullBackOff"}}}]},
+            "ImagePullBackOff",
+        ),
+        ({"containerStatuses": [{"name": "c", "state": {"waiting": {"reason": "ContainerCreating"}}}]}, ""),
+        (
+            {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1"}]},
+            "0/1",
+        ),
+        (
+            {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "message": "g"}]},
+            "",
+        ),
+        ({"phase": "Running"}, ""),
+    ],
+)
+def test_words_about_a_pod(status: Json, words: str) -> None:
+    """What kubelet or the scheduler says about a pod that does not run is kept; what always passes is not."""
+    assert a_pod(status).words == words
+
+
+@pytest.mark.parametrize(
+    ("resource", "spec", "status", "wanted"),
+    [
+        (DEPLOYMENTS, {"replicas": 3}, {}, 3),
+        (DEPLOYMENTS, {}, {}, 1),
+        (JOBS, {"parallelism": 4}, {}, 4),
+        (JOBS, {"suspend": True}, {}, 0),
+        (DAEMON_SETS, {}, {"desiredNumberScheduled": 5}, 5),
+    ],
+)
+def test_wanted_pods(resource: Any, spec: Json, status: Json, wanted: int) -> None:
+    """Each kind says in its own way how many pods it wants."""
+    body = {"metadata": META, "spec": {**spec, "template": {"spec": {"containers": [ASKING]}}}, "status": status}
+    read = READ.controller(resource, msgspec.convert(body, wire.Controller))
+    assert read is not None
+    assert read.wanted == wanted
+
+
+def test_controller_with_a_failure() -> None:
+    """Owner, failure and what was written when it was woken are kept."""
+    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "d", "controller": True}
+    other = {"apiVersion": "v1", "kind": "X", "name": "x", "uid": "x"}
+    body = {
+        "metadata": {**META, "ownerReferences": [other, owner], "annotations": {"ctagroup.dev/poked": "9"}},
+        "spec": {"template": {"spec": {"containers": [ASKING]}}},
+        "status": {"conditions": [{"type": "ReplicaFailure", "status": "True", "message": "exceeded quota"}]},
+    }
+    read = READ.controller(REPLICA_SETS, msgspec.convert(body, wire.Controller))
+    assert read is not None
+    assert read.owner is not None
+    assert (read.owner.uid, read.failure, read.poked) == ("d", "exceeded quota", "9")
+
+
+def test_event() -> None:
+    """An event is kept with the object it is about and its newest time."""
+    body = {"metadata": META, "involvedObject": {"uid": "rs"}, "message": "m", "eventTime": "t1", "lastTimestamp": None}
+    read = failure_event(msgspec.convert(body, wire_cluster.Event))
+    assert read is not None
+    assert (read.about, read.text, read.last) == ("rs", "m", "t1")
+    assert failure_event(msgspec.convert({"metadata": META}, wire_cluster.Event)) is None
+
+
+def test_node() -> None:
+    """A node's room, taints and cordon arrive in the units of the rules."""
+    body = {
+        "metadata": {"name": "a", "resourceVersion": "1", "labels": {"x": "y"}},
+        "spec": {"taints": [{"key": "k", "effect": "NoSchedule"}], "unschedulable": True},
+        "status": {"allocatable": {"cpu": "3500m", "memory": "2Gi", "pods": "110", RESOURCE: "1k"}},
+    }
+    facts = NodeConverter(RESOURCE).node(msgspec.convert(body, wire_cluster.Node)).facts
+    assert (facts.cpu_milli, facts.memory_bytes, facts.pods, facts.groups) == (3500, 2 << 30, 110, 1000)
+    assert (str(facts.taints[0]), facts.unschedulable) == ("k:NoSchedule", True)
+
+
+def test_namespace_that_goes() -> None:
+    """A namespace that is being deleted says so."""
+    body = {"metadata": {"name": "n", "resourceVersion": "1", "deletionTimestamp": "t"}}
+    assert namespace(msgspec.convert(body, wire_cluster.Namespace)).deleting
+
+
+def a_limit(hard: Json, labels: Json | None = None, status: Json | None = None) -> Any:
+    """Convert a ResourceQuota."""
+    body = {"metadata": {**META, "labels": labels}, "spec": {"hard": hard}, "status": status}
+    return LimitConverter(RESOURCE).limit(msgspec.convert(body, wire_cluster.ResourceQuota))
+
+
+def test_limits() -> None:
+    """Ours have an owner and numbers; foreign ones are kept when they speak of groups, enforced or not."""
+    key = f"requests.{RESOURCE}"
+    ours = a_limit({key: "1k"}, {"ctagroup.dev/quota": "team-a"}, {"hard": {key: "1k"}, "used": {key: "32"}})
+    assert (ours.quota, ours.hard, ours.enforced, ours.used) == ("team-a", 1000, 1000, 32)
+    new = a_limit({key: "64"}, {"ctagroup.dev/quota": "team-a"})
+    assert (new.hard, new.enforced, new.used) == (64, None, None)
+    assert a_limit({f"limits.{RESOURCE}": "8"}).ignored_keys == (f"limits.{RESOURCE}",)
+    assert a_limit({"cpu": "8"}) is None

@@ -1,0 +1,89 @@
+"""One leader at a time: who may take the lease, when a leader must stop writing, and that writes are fenced."""
+
+import pytest
+
+from cta_group_operator.adapters.lease import FencedApi, LeaderLease, LeaseTimes
+from cta_group_operator.errors import ApiUnavailable, LeadershipLost
+from operator_world import FakeClock, FakeKube
+
+TIMES = LeaseTimes(duration_seconds=10, renew_within_seconds=7, retry_seconds=0.001)
+PATH = "/apis/coordination.k8s.io/v1/namespaces/ns/leases/lease"
+
+
+def a_lease(kube: FakeKube, clock: FakeClock, identity: str) -> LeaderLease:
+    """Return the part of one replica."""
+    return LeaderLease(kube, clock, namespace="ns", name="lease", identity=identity, times=TIMES)
+
+
+async def test_the_first_leads_and_the_second_waits_for_silence() -> None:
+    """A follower takes a lease only after it saw it unchanged for its whole duration, on its own clock."""
+    kube, clock = FakeKube(), FakeClock()
+    first, second = a_lease(kube, clock, "first"), a_lease(kube, clock, "second")
+    await first.acquire()
+    assert await second._try() is False
+    clock.now += 9
+    assert await first._try() is True
+    clock.now += 9
+    assert await second._try() is False
+    clock.now += 10
+    assert await second._try() is True
+    spec = kube.objects[PATH]["spec"]
+    assert (spec["holderIdentity"], spec["leaseTransitions"]) == ("second", 2)
+    assert second.is_held
+
+
+async def test_a_leader_stops_before_another_can_begin() -> None:
+    """A lease that is not renewed is not held any more well before its duration is over, and writes are refused."""
+    kube, clock = FakeKube(), FakeClock()
+    lease = a_lease(kube, clock, "me")
+    fenced = FencedApi(kube, lease)
+    with pytest.raises(LeadershipLost):
+        await fenced.merge_patch("/x", {})
+    await lease.acquire()
+    await fenced.merge_patch("/x", {})
+    clock.now += 7
+    assert not lease.is_held
+    with pytest.raises(LeadershipLost):
+        await fenced.merge_patch("/x", {})
+
+
+async def test_holding_ends_when_renewal_fails_for_long() -> None:
+    """One failed renewal does not matter; failures beyond the deadline end the leadership."""
+    kube, clock = FakeKube(), FakeClock()
+    lease = a_lease(kube, clock, "me")
+    await lease.acquire()
+    kube.failures = [ApiUnavailable("away")]
+    assert await lease._try() is False
+    assert lease.is_held
+    clock.now += 8
+    kube.failures = [ApiUnavailable("away")] * 3
+    with pytest.raises(LeadershipLost):
+        await lease.hold()
+
+
+async def test_release_lets_another_begin_at_once() -> None:
+    """A lease that was given up is free; releasing what is not held changes nothing."""
+    kube, clock = FakeKube(), FakeClock()
+    first, second = a_lease(kube, clock, "first"), a_lease(kube, clock, "second")
+    await second.release()
+    assert kube.writes == []
+    await first.acquire()
+    await first.release()
+    assert not first.is_held
+    assert await second._try() is True
+    await first.release()
+    assert kube.objects[PATH]["spec"]["holderIdentity"] == "second"
+
+
+async def test_two_that_take_it_at_once() -> None:
+    """Of two replicas that see a free lease one gets it: the write is conditional on its version."""
+    kube, clock = FakeKube(), FakeClock()
+    first, second = a_lease(kube, clock, "first"), a_lease(kube, clock, "second")
+    await first.acquire()
+    await first.release()
+    seen = dict(kube.objects[PATH])
+    assert await first._try() is True
+    kube_of_second = FakeKube(objects={PATH: seen})
+    kube_of_second.update = kube.update  # type: ignore[method-assign]
+    second._api = kube_of_second
+    assert await second._try() is False

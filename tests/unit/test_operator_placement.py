@@ -1,0 +1,140 @@
+"""What was promised is counted until the plugin reports it, and a round decides each pod with the others counted."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+
+from cta_group_core.ids import NodeName
+from cta_group_core.nodes import Allocation
+from cta_group_core.scheduling import NodeTerm, PodTerms
+from cta_group_core.selectors import Operator, Requirement
+from cta_group_operator.clock import SystemClock
+from cta_group_operator.errors import Rejected
+from cta_group_operator.metrics import Metrics
+from cta_group_operator.ports import PodView
+from cta_group_operator.reconcile.events import EventWriter
+from cta_group_operator.reconcile.in_flight import Promise, offers
+from cta_group_operator.reconcile.placement import PLAN, Placement
+from cta_group_operator.reconcile.view import ClusterView
+from operator_world import SPACE, FakeClock, FakeKube, a_node, a_pod, a_view, until
+
+
+def on(node: str) -> PodTerms:
+    """Return the terms of a pod that was released to a node."""
+    named = Requirement(key="metadata.name", operator=Operator.IN, values=(node,))
+    return PodTerms(node_terms=(NodeTerm(fields=(named,)),))
+
+
+def in_flight(view: ClusterView, promises: dict[str, Promise] | None = None) -> dict[str, tuple[int, ...]]:
+    """Return what is in flight on each node."""
+    return {str(name): offer.in_flight for name, offer in offers(view, promises or {}).items()}
+
+
+def a_world(*pods: PodView) -> ClusterView:
+    """Return two nodes and pods; pod started holds 32 on n1."""
+    view = a_view()
+    a_node(view, "n1", 96, tenants=[Allocation(namespace=SPACE, pod="started", container="c", groups=32, memory_mib=1)])
+    a_node(view, "n2", 128)
+    for pod in pods:
+        view.pods.put(pod)
+    return view
+
+
+def test_bound_and_not_reported_is_in_flight() -> None:
+    """A bound pod is in flight until its node's plugin reports what it holds; then only the plugin counts it."""
+    started = a_pod("started", gates=(), node=NodeName("n1"))
+    going = a_pod("going", 64, gates=(), node=NodeName("n1"))
+    assert in_flight(a_world(started, going)) == {"n1": (64,), "n2": ()}
+
+
+def test_released_and_not_bound_is_in_flight_on_its_candidates() -> None:
+    """A pod that the scheduler has not bound yet holds room on each node it was released to."""
+    assert in_flight(a_world(a_pod("p", gates=(), terms=on("n2")))) == {"n1": (), "n2": (32,)}
+
+
+def test_who_is_not_in_flight() -> None:
+    """Gated pods, ended ones, ones that go before they started, and ones that nobody pinned hold nothing."""
+    pods = (
+        a_pod("gated"),
+        a_pod("ended", gates=(), node=NodeName("n1"), phase="Failed"),
+        a_pod("going-away", gates=(), node=NodeName("n1"), deleting=True),
+        a_pod("slipped", gates=()),
+    )
+    assert in_flight(a_world(*pods)) == {"n1": (), "n2": ()}
+
+
+def test_a_promise_counts_while_its_patch_is_on_the_way() -> None:
+    """A pod that is still gated here but promised holds its room."""
+    pod = a_pod("p")
+    assert in_flight(a_world(pod), {pod.ref.uid: Promise(pod, (NodeName("n1"),))}) == {"n1": (32,), "n2": ()}
+
+
+def test_an_allocation_of_a_namesake_elsewhere_does_not_count() -> None:
+    """A pod bound to one node is not taken for started because another node still reports its name."""
+    again = a_pod("started", gates=(), node=NodeName("n2"))
+    assert in_flight(a_world(again)) == {"n1": (), "n2": (32,)}
+
+
+def test_a_ctanode_without_its_node_is_no_offer() -> None:
+    """A CTANode whose node was deleted is not offered."""
+    view = a_world()
+    view.nodes.remove(("", "n1"))
+    assert set(in_flight(view)) == {"n2"}
+
+
+@asynccontextmanager
+async def running(placement: Placement) -> AsyncIterator[None]:
+    """Run plans and releases until the block ends."""
+    placement.plans.mark(PLAN)
+    tasks = [asyncio.ensure_future(queue.run()) for queue in (placement.plans, placement.releases)]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+
+def a_placement(view: ClusterView, kube: FakeKube, told: list[str]) -> Placement:
+    """Return a placement over that view."""
+    return Placement(
+        view,
+        kube,
+        SystemClock(),
+        metrics=Metrics("test"),
+        events=EventWriter(kube, FakeClock(), "me"),
+        enabled=True,
+        tell=lambda pod: told.append(pod.ref.name),
+    )
+
+
+async def test_one_round_counts_its_own_decisions() -> None:
+    """Pods are decided by priority, then age; what one gets the next has not, and who gets nothing is told once."""
+    view, kube, told = a_view(), FakeKube(), list[str]()
+    a_node(view, "n1", 96)
+    placement = a_placement(view, kube, told)
+    for pod in (a_pod("1-old", 64), a_pod("2-young", 64), a_pod("3-vip", 64, priority=5)):
+        view.pods.put(pod)
+    async with running(placement):
+        await until(lambda: kube.writes and len(told) == 2, "one release and two refusals")
+    assert [path.rpartition("/")[2] for verb, path in kube.writes if verb == "json"] == ["3-vip"]
+    assert sorted(told) == ["1-old", "2-young"]
+    assert "GPU 0: 32 of 128" in placement.refusals["pod-1-old"]
+
+
+async def test_a_pod_that_changed_is_decided_again() -> None:
+    """When the API server refuses the patch because the pod changed, the newer pod is planned and released."""
+    view, kube = a_view(), FakeKube(failures=[Rejected("422: test failed")])
+    a_node(view, "n1", 96)
+    placement = a_placement(view, kube, [])
+    pod = a_pod("p", 64)
+    view.pods.put(pod)
+    async with running(placement):
+        await until(lambda: not kube.failures, "the first patch to be refused")
+        view.pods.put(replace(pod, resource_version="2"))
+        await until(lambda: kube.writes, "the release")
+    ((_, path),) = kube.writes
+    tests = {one["path"]: one["value"] for one in kube.objects[path]["operations"] if one["op"] == "test"}
+    assert tests["/metadata/resourceVersion"] == "2"

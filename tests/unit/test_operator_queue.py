@@ -1,0 +1,131 @@
+"""The work queue: one round a key at a time, nothing missed, failures again later without holding up others."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from itertools import pairwise
+
+from cta_group_operator.clock import SystemClock
+from cta_group_operator.errors import ApiUnavailable
+from cta_group_operator.metrics import Metrics
+from cta_group_operator.reconcile.queue import WorkQueue
+
+
+async def run_until(queue: WorkQueue[str], done: asyncio.Event) -> None:
+    """Run a queue until ``done`` is set; TimeoutError when it never is."""
+    task = asyncio.ensure_future(queue.run())
+    try:
+        await asyncio.wait_for(done.wait(), 10)
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+def a_queue(
+    work: Callable[[str], Awaitable[None]], metrics: Metrics | None = None, **settings: float
+) -> WorkQueue[str]:
+    """Return a queue with the system's clock."""
+    concurrency = int(settings.pop("concurrency", 8))
+    return WorkQueue(
+        "quota", work, clock=SystemClock(), metrics=metrics or Metrics("test"), concurrency=concurrency, **settings
+    )
+
+
+async def test_a_mark_during_a_round_gives_another_round() -> None:
+    """What changes while a key is looked at is looked at again, and never twice at once."""
+    done, rounds, running = asyncio.Event(), [0], [0]
+
+    async def work(key: str) -> None:
+        assert running[0] == 0
+        running[0] += 1
+        rounds[0] += 1
+        if rounds[0] == 1:
+            queue.mark(key)
+            queue.mark(key)
+            await asyncio.sleep(0)
+        else:
+            done.set()
+        running[0] -= 1
+
+    queue = a_queue(work)
+    queue.mark("a")
+    await run_until(queue, done)
+    assert rounds[0] == 2
+
+
+async def test_many_marks_are_one_round() -> None:
+    """Marks before a round starts are one round."""
+    done, seen = asyncio.Event(), list[str]()
+
+    async def work(key: str) -> None:
+        seen.append(key)
+        if key == "last":
+            done.set()
+
+    queue = a_queue(work, concurrency=1)
+    for _ in range(5):
+        queue.mark("a")
+    queue.mark("last", 0.01)
+    await run_until(queue, done)
+    assert seen == ["a", "last"]
+    assert queue.is_idle
+
+
+async def test_failures_come_again_and_are_counted() -> None:
+    """A round that fails, by an answer of the API or by a fault of ours, is repeated; other keys go on meanwhile."""
+    done, metrics = asyncio.Event(), Metrics("test")
+    failures: list[Exception] = [ApiUnavailable("away"), RuntimeError("a fault")]
+    others = list[str]()
+
+    async def work(key: str) -> None:
+        if key == "other":
+            others.append(key)
+        elif failures:
+            raise failures.pop(0)
+        else:
+            done.set()
+
+    queue = a_queue(work, metrics)
+    queue.mark("broken")
+    queue.mark("other")
+    await run_until(queue, done)
+    assert others == ["other"]
+    assert metrics.registry.get_sample_value("cta_group_reconcile_errors_total", {"kind": "quota"}) == 2
+    assert metrics.registry.get_sample_value("cta_group_reconcile_seconds_count", {"kind": "quota"}) == 4
+
+
+async def test_at_most_so_many_at_once() -> None:
+    """No more rounds than allowed run at the same time, and all get their turn."""
+    done, running, most, seen = asyncio.Event(), [0], [0], set[str]()
+
+    async def work(key: str) -> None:
+        running[0] += 1
+        most[0] = max(most[0], running[0])
+        await asyncio.sleep(0.001)
+        running[0] -= 1
+        seen.add(key)
+        if len(seen) == 20:
+            done.set()
+
+    queue = a_queue(work, concurrency=3)
+    for number in range(20):
+        queue.mark(str(number))
+    await run_until(queue, done)
+    assert most[0] == 3
+
+
+async def test_rounds_of_one_key_keep_their_distance() -> None:
+    """A key that is marked again at once waits until its spacing is over."""
+    done, starts, clock = asyncio.Event(), list[float](), SystemClock()
+
+    async def work(key: str) -> None:
+        starts.append(clock.monotonic())
+        if len(starts) == 3:
+            done.set()
+        queue.mark(key)
+
+    queue = a_queue(work, spacing_seconds=0.05)
+    queue.mark("a")
+    await run_until(queue, done)
+    assert all(later - earlier >= 0.05 for earlier, later in pairwise(starts))

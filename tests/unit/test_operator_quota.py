@@ -1,0 +1,140 @@
+"""Which namespaces a CTAQuota has, what it writes, and what it says, without an API server."""
+
+from cta_group_core.nodes import Condition
+from cta_group_core.quota import QuotaStatus
+from cta_group_core.quota_split import Share, split
+from cta_group_operator.errors import Forbidden
+from cta_group_operator.reconcile.denied import Denials
+from cta_group_operator.reconcile.quota import QuotaReconciler
+from cta_group_operator.reconcile.quota_scope import Scope, scope_of
+from cta_group_operator.reconcile.quota_status import quota_status
+from cta_group_operator.reconcile.view import ClusterView
+from operator_world import RESOURCE, FakeClock, FakeKube, a_limit, a_pod, a_quota, a_view
+
+LIMIT = "/api/v1/namespaces/{}/resourcequotas/cta-group"
+STATUS = "/apis/ctagroup.dev/v1alpha1/ctaquotas/q/status"
+
+
+def ready_of(view: ClusterView, *refused: str) -> Condition:
+    """Return the condition Ready of quota q."""
+    quota = view.quotas.get("q")
+    assert quota is not None
+    scope = scope_of(quota, view, {})
+    plan = split(quota.spec.groups, scope.shares, leaving=scope.leaving_held)
+    return quota_status(quota, scope, plan, refused, RESOURCE).conditions[0]
+
+
+def test_scope_counts_what_is_held_before_the_server_does() -> None:
+    """A namespace without a ResourceQuota, or with one that is not counted yet, holds what its pods hold."""
+    view = a_view("a", "b")
+    view.quotas.put(a_quota("q", 128, "a", "b"))
+    view.limits.put(a_limit("b", "q", 64, enforced=None, used=None))
+    for name, space in (("one", "a"), ("two", "b")):
+        pod = a_pod(name, 32)
+        view.pods.put(type(pod)(type(pod.ref)("v1", "Pod", space, name, name), "1", (32,)))
+    quota = view.quotas.get("q")
+    assert quota is not None
+    shares = scope_of(quota, view, {"a": (8,)}).shares
+    assert shares == (
+        Share("a", None, used=32, denied=(8,)),
+        Share("b", 64, enforced=0, used=32),
+    )
+
+
+def test_older_quota_keeps_a_namespace() -> None:
+    """Of two that select a namespace the older has it; the other lists it as lost, and takes over what is left."""
+    view = a_view("a")
+    view.quotas.put(a_quota("q", 64, "a", created="2026-01-02"))
+    view.quotas.put(a_quota("z-older", 64, "a", created="2026-01-01"))
+    view.limits.put(a_limit("a", "q", 64, used=8))
+    newer, older = view.quotas.get("q"), view.quotas.get("z-older")
+    assert newer is not None
+    assert older is not None
+    lost = scope_of(newer, view, {})
+    assert (lost.lost, lost.shares, lost.leaving_held) == ({"a": "z-older"}, (), 64)
+    assert scope_of(older, view, {}).shares == (Share("a", None, used=8),)
+
+
+def test_ready_says_what_is_missing() -> None:
+    """Ready is true only when the API server enforces what is written, and says otherwise what it waits for."""
+    view = a_view("a")
+    view.quotas.put(a_quota("q", 64, "a"))
+    assert ready_of(view).reason == "Sharing"
+    view.limits.put(a_limit("a", "q", 64, enforced=32))
+    assert ready_of(view).reason == "NotEnforcedYet"
+    view = a_view("a")
+    view.quotas.put(a_quota("q", 64, "a"))
+    view.limits.put(a_limit("a", "q", 64))
+    assert (ready_of(view).reason, ready_of(view).status) == ("Enforced", "True")
+    assert ready_of(view, "403: no").message == "403: no"
+    view = a_view("b")
+    view.quotas.put(a_quota("q", 64, "a"))
+    assert ready_of(view).reason == "NoNamespace"
+    view = a_view("a")
+    view.quotas.put(a_quota("q", 64, "a"))
+    view.limits.put(a_limit("a", None, 8))
+    assert (ready_of(view).reason, "rename" in ready_of(view).message) == ("NameTaken", True)
+
+
+def reconciler(view: ClusterView, kube: FakeKube) -> QuotaReconciler:
+    """Return a reconciler of that view."""
+    return QuotaReconciler(view, kube, FakeClock(), Denials(view, RESOURCE), RESOURCE)
+
+
+async def test_a_round_lowers_and_the_next_raises() -> None:
+    """A raise that needs what another namespace has is not written before the lowering was seen to be enforced."""
+    view, kube = a_view("a", "b"), FakeKube()
+    view.quotas.put(a_quota("q", 100, "a", "b"))
+    view.limits.put(a_limit("a", "q", 90))
+    view.limits.put(a_limit("b", "q", 10))
+    await reconciler(view, kube).reconcile("q")
+    assert kube.writes == [("merge", LIMIT.format("a"))]
+    assert kube.objects[LIMIT.format("a")]["spec"] == {"hard": {f"requests.{RESOURCE}": "50"}}
+
+
+async def test_the_status_is_written_once() -> None:
+    """A second round over the same snapshot writes nothing, even before the watch showed the first one's status."""
+    view, kube = a_view("a"), FakeKube()
+    view.quotas.put(a_quota("q", 64, "a"))
+    view.limits.put(a_limit("a", "q", 64))
+    quotas = reconciler(view, kube)
+    await quotas.reconcile("q")
+    assert kube.writes == [("merge", STATUS)]
+    await quotas.reconcile("q")
+    assert len(kube.writes) == 1
+
+
+async def test_a_refused_write_is_told() -> None:
+    """What the API server refuses is in the status, in its words."""
+    view, kube = a_view("a"), FakeKube(failures=[Forbidden("403: no quotas here")])
+    view.quotas.put(a_quota("q", 64, "a"))
+    await reconciler(view, kube).reconcile("q")
+    status = QuotaStatus.model_validate(kube.objects[STATUS]["status"])
+    assert (status.conditions[0].reason, status.conditions[0].message) == ("WriteRefused", "403: no quotas here")
+
+
+async def test_only_a_quota_that_is_really_gone_loses_its_limits() -> None:
+    """A CTAQuota that is not known here but exists keeps its ResourceQuotas; one that is gone does not."""
+    view, kube = a_view("a"), FakeKube()
+    view.limits.put(a_limit("a", "q", 64))
+    path = "/apis/ctagroup.dev/v1alpha1/ctaquotas/q"
+    kube.objects |= {path: {}, LIMIT.format("a"): {}}
+    await reconciler(view, kube).reconcile("q")
+    assert kube.writes == []
+    del kube.objects[path]
+    await reconciler(view, kube).reconcile("q")
+    assert kube.writes == [("delete", LIMIT.format("a"))]
+
+
+def test_overcommitted_and_foreign_are_told() -> None:
+    """A quota below what pods hold, and limits that people made, are conditions of their own."""
+    view = a_view("a")
+    view.quotas.put(a_quota("q", 32, "a"))
+    view.limits.put(a_limit("a", "q", 64, used=64))
+    view.limits.put(a_limit("a", None, None, name="theirs", ignored_keys=(RESOURCE,)))
+    quota = view.quotas.get("q")
+    assert quota is not None
+    scope: Scope = scope_of(quota, view, {})
+    told = {one.type: one for one in quota_status(quota, scope, split(32, scope.shares), (), RESOURCE).conditions}
+    assert "pods hold 64 groups, quota 32" in told["Overcommitted"].message
+    assert told["ForeignResourceQuota"].message.endswith(f"never enforces {RESOURCE}; write requests.{RESOURCE}")

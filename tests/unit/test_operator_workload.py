@@ -1,0 +1,207 @@
+"""What is known of a workload, found through owners of any depth, and which failures count."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from cta_group_core.explain import Stage
+from cta_group_core.ids import NodeName
+from cta_group_operator.metrics import Metrics
+from cta_group_operator.ports import FailureEvent, ObjectRef, WorkloadView
+from cta_group_operator.reconcile.denied import Denials
+from cta_group_operator.reconcile.events import EventWriter
+from cta_group_operator.reconcile.view import ClusterView
+from cta_group_operator.reconcile.workload import WorkloadReconciler
+from cta_group_operator.reconcile.workload_facts import stage_of, workload_facts
+from operator_world import RESOURCE, SPACE, FakeClock, FakeKube, a_controller, a_limit, a_pod, a_quota, a_view, ref
+
+DENIED = (
+    'pods "x" is forbidden: exceeded quota: cta-group, requested: requests.nvidia.com/cta-group=32, '
+    "used: requests.nvidia.com/cta-group=64, limited: requests.nvidia.com/cta-group=64"
+)
+DEPLOYMENT = ref("Deployment", "web")
+REPLICA_SET = ref("ReplicaSet", "web-1")
+
+
+def a_world(*, denied: bool = True, used: int = 64) -> ClusterView:
+    """Return a Deployment of three, whose ReplicaSet made two pods and is denied the third."""
+    view = a_view()
+    view.quotas.put(a_quota("q", 64, SPACE))
+    view.limits.put(a_limit(SPACE, "q", 64, used=used))
+    view.controllers["Deployment"].put(a_controller("Deployment", "web", wanted=3))
+    failure = DENIED if denied else ""
+    replica_set = a_controller("ReplicaSet", "web-1", owner=DEPLOYMENT, wanted=3, failure=failure)
+    view.controllers["ReplicaSet"].put(replica_set)
+    for name in ("a", "b"):
+        view.pods.put(a_pod(name, owner=REPLICA_SET, gates=(), node=NodeName("n"), phase="Running"))
+    return view
+
+
+def a_reconciler(view: ClusterView, kube: FakeKube) -> WorkloadReconciler:
+    """Return a reconciler of that view."""
+    return WorkloadReconciler(
+        view,
+        kube,
+        FakeClock(),
+        metrics=Metrics("test"),
+        events=EventWriter(kube, FakeClock(), "me"),
+        denials=Denials(view, RESOURCE),
+        refusals={},
+    )
+
+
+def event(kind: str, name: str, last: str, text: str = DENIED) -> FailureEvent:
+    """Return an event that a controller could not create a pod."""
+    about = ref(kind, name)
+    return FailureEvent(ref("Event", f"{name}.{last}"), "1", about.uid, text, last)
+
+
+def test_facts_of_a_deployment() -> None:
+    """A Deployment's facts are those of its ReplicaSets and their pods, with its quota now."""
+    view = a_world()
+    facts = workload_facts(DEPLOYMENT, view, Denials(view, RESOURCE), {})
+    assert facts is not None
+    assert (facts.wanted, facts.running, facts.groups_per_pod, facts.missing) == (3, 2, 32, 1)
+    assert facts.failure is not None
+    assert facts.quota is not None
+    assert (facts.quota.name, facts.quota.used, facts.quota.groups) == ("q", 64, 64)
+
+
+def test_only_a_top_is_explained() -> None:
+    """A ReplicaSet of a Deployment, a deleted Deployment and one that asks no more have no facts."""
+    view = a_world()
+    denials = Denials(view, RESOURCE)
+    assert workload_facts(REPLICA_SET, view, denials, {}) is None
+    view.controllers["Deployment"].remove((SPACE, "web"))
+    assert workload_facts(DEPLOYMENT, view, denials, {}) is None
+
+
+def test_owners_of_kinds_that_are_not_followed() -> None:
+    """A chain that ends at a kind of somebody else is explained under that name, with the pods of all below."""
+    view = a_view()
+    leader = ref("LeaderWorkerSet", "lws", api_version="leaderworkerset.x-k8s.io/v1")
+    view.controllers["StatefulSet"].put(a_controller("StatefulSet", "lws-0", owner=leader, wanted=2))
+    pod = a_pod("lws-0-1", owner=ref("StatefulSet", "lws-0"))
+    view.pods.put(pod)
+    assert view.top_owner(pod.ref, pod.owner) == leader
+    facts = workload_facts(leader, view, Denials(view, RESOURCE), {pod.ref.uid: "no room"})
+    assert facts is not None
+    assert (facts.wanted, [(one.stage, one.words) for one in facts.pods]) == (2, [(Stage.NO_ROOM, "no room")])
+
+
+def test_failures_that_are_over_do_not_count() -> None:
+    """A controller that has all its pods, or made one after the event, is not denied any more."""
+    view = a_view()
+    denials = Denials(view, RESOURCE)
+    controller = a_controller("StatefulSet", "set", wanted=2)
+    view.controllers["StatefulSet"].put(controller)
+    view.failures.put(event("StatefulSet", "set", "2026-05"))
+    assert denials.is_denied_groups(controller)
+    assert denials.by_namespace() == {SPACE: (32, 32)}
+    view.pods.put(a_pod("set-0", owner=controller.ref, created="2026-06"))
+    assert denials.failure_of(controller) is None
+    assert denials.failure_of(replace(controller, wanted=1)) is None
+
+
+def test_newest_words_of_a_replica_set() -> None:
+    """The condition says that it is denied, the newest event says with which numbers."""
+    view = a_world()
+    controller = view.controller(REPLICA_SET.uid)
+    assert controller is not None
+    newer = DENIED.replace("used: requests.nvidia.com/cta-group=64", "used: requests.nvidia.com/cta-group=40")
+    view.failures.put(event("ReplicaSet", "web-1", "2026-05"))
+    view.failures.put(event("ReplicaSet", "web-1", "2026-06", newer))
+    failure = Denials(view, RESOURCE).failure_of(controller)
+    assert failure is not None
+    assert failure.denial is not None
+    assert failure.denial.used == 40
+    assert Denials(view, RESOURCE).failure_of(replace(controller, failure="")) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "refusal", "stage"),
+    [
+        ({}, None, Stage.WAITING),
+        ({}, "no room", Stage.NO_ROOM),
+        ({"gates": ()}, None, Stage.WAITING),
+        ({"gates": (), "words": "0/1"}, None, Stage.UNSCHEDULED),
+        ({"gates": (), "node": NodeName("n")}, None, Stage.STARTING),
+        ({"gates": (), "node": NodeName("n"), "phase": "Running"}, None, Stage.RUNNING),
+        ({"phase": "Failed"}, None, Stage.FAILED),
+        ({"phase": "Succeeded"}, None, Stage.DONE),
+    ],
+)
+def test_stages(changes: dict[str, Any], refusal: str | None, stage: Stage) -> None:
+    """How far a pod has come is read from gates, node and phase."""
+    assert stage_of(a_pod("p", **changes), refusal) is stage
+
+
+async def test_explanation_is_written_once() -> None:
+    """The first round creates, tells and announces; the next, before the watch shows anything, writes nothing."""
+    view, kube = a_world(), FakeKube()
+    explainer = a_reconciler(view, kube)
+    await explainer.reconcile(DEPLOYMENT)
+    path = f"/apis/ctagroup.dev/v1alpha1/namespaces/{SPACE}/ctaworkloads"
+    assert [write for write in kube.writes if "events" not in write[1]] == [
+        ("create", f"{path}/deployment-web"),
+        ("merge", f"{path}/deployment-web/status"),
+    ]
+    owner = kube.objects[f"{path}/deployment-web"]["metadata"]["ownerReferences"][0]
+    assert (owner["kind"], owner["uid"]) == ("Deployment", DEPLOYMENT.uid)
+    written = len(kube.writes)
+    await explainer.reconcile(DEPLOYMENT)
+    assert len(kube.writes) == written
+
+
+async def test_a_deleted_explanation_is_made_again() -> None:
+    """When somebody deletes an explanation it is written anew."""
+    view, kube = a_world(), FakeKube()
+    explainer = a_reconciler(view, kube)
+    await explainer.reconcile(DEPLOYMENT)
+    kube.objects.clear()
+    told = ref("CTAWorkload", "deployment-web")
+    explainer.deleted(WorkloadView(told, "200", DEPLOYMENT.uid, None))
+    await explainer.reconcile(DEPLOYMENT)
+    assert [verb for verb, path in kube.writes if path.endswith("deployment-web")] == ["create", "create"]
+
+
+async def test_a_replica_set_is_poked_once_for_each_state_of_its_quota() -> None:
+    """Room in the quota wakes the denied ReplicaSet; the same state of the quota never wakes it twice."""
+    view, kube = a_world(used=32), FakeKube()
+    explainer = a_reconciler(view, kube)
+    path = f"/apis/apps/v1/namespaces/{SPACE}/replicasets/web-1"
+
+    async def pokes() -> int:
+        await explainer.reconcile(DEPLOYMENT)
+        return kube.writes.count(("merge", path))
+
+    assert await pokes() == 1
+    controller = view.controller(REPLICA_SET.uid)
+    assert controller is not None
+    view.controllers["ReplicaSet"].put(replace(controller, resource_version="2", poked="1"))
+    assert await pokes() == 1
+    view.limits.put(replace(a_limit(SPACE, "q", 64, used=0), resource_version="2"))
+    assert await pokes() == 2
+
+
+async def test_no_poke_without_room() -> None:
+    """A ReplicaSet whose quota is full is left to its own back-off."""
+    view, kube = a_world(used=64), FakeKube()
+    await a_reconciler(view, kube).reconcile(DEPLOYMENT)
+    assert not [path for _, path in kube.writes if "replicasets" in path]
+
+
+async def test_explanations_go_with_namespaces_and_requests() -> None:
+    """In a namespace that goes nothing is written; a workload that asks no more loses its explanation."""
+    view, kube = a_world(), FakeKube()
+    existing = WorkloadView(ref("CTAWorkload", "deployment-web"), "5", DEPLOYMENT.uid, None)
+    view.workloads.put(existing)
+    view.controllers["Deployment"].remove((SPACE, "web"))
+    path = f"/apis/ctagroup.dev/v1alpha1/namespaces/{SPACE}/ctaworkloads/deployment-web"
+    kube.objects[path] = {}
+    await a_reconciler(view, kube).reconcile(DEPLOYMENT)
+    assert kube.writes == [("delete", path)]
+    gone = ObjectRef("apps/v1", "Deployment", "no-such-namespace", "web", "u")
+    await a_reconciler(view, kube).reconcile(gone)
+    assert len(kube.writes) == 1
