@@ -108,6 +108,19 @@ async def test_a_tenant_that_says_nothing_gets_the_ceiling(node: GpuNode, eighth
         await node.kill_servers()
 
 
+async def test_a_memory_limit_that_is_removed_is_gone(node: GpuNode, quarter: int) -> None:
+    """Where memory is not enforced any more, a server that had a limit gives the next program what is free."""
+    tenant = await node.tenant(quarter)
+    async with node.client(tenant):
+        control = node.control(tenant.gpu)
+        (server,) = await control.servers()
+        await control.set_memory_mib(server, 0)
+        async with node.client(tenant, without=(names.ENV_MPS_MEMORY_LIMIT,)) as client:
+            seen = await what_it_has(client)
+    assert seen["allocated_mib"] > 2 * tenant.memory_mib
+    assert seen["sms_used"] == tenant.sm_count
+
+
 async def test_a_larger_slice_raises_the_ceiling_before_it_starts(node: GpuNode, eighth: int, quarter: int) -> None:
     """Beside a running smaller slice a larger one gets all of its own, and the smaller one goes on as it was."""
     small = await node.tenant(eighth)

@@ -7,10 +7,10 @@ from enum import StrEnum
 
 from cta_group_plugin.errors import MpsUnavailable
 from cta_group_plugin.mps.folders import MpsFolders
-from cta_group_plugin.mps.program import ControlProgram, ProgramUnusable
+from cta_group_plugin.mps.program import ControlProgram
 
 _DEVICE = "0"
-"""The one GPU that the daemon sees. Not its UUID: R580 took a default memory limit by UUID and did not apply it."""
+"""The one GPU that the daemon sees. Not its UUID: not every driver applies a default memory limit that names one."""
 
 _MIB_BY_SUFFIX = {"M": 1, "G": 1024}
 _SHOWN_CHARACTERS = 200
@@ -35,7 +35,7 @@ class ServerStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MemoryLimit:
-    """A memory limit as far as the daemon tells it: R580 prints whole GiB, 17G for 17766M, and applies every MiB."""
+    """A memory limit as far as the daemon tells it: R580 prints 17G for 17766M, 512M for 512M, and applies every MiB."""
 
     least_mib: int
     unit_mib: int
@@ -87,7 +87,7 @@ class MpsControlClient:
         return await self._memory(f"get_default_device_pinned_mem_limit {_DEVICE}")
 
     async def set_default_memory_mib(self, memory_mib: int) -> None:
-        """Set it."""
+        """Set it; 0 removes it."""
         await self._ask(f"set_default_device_pinned_mem_limit {_DEVICE} {memory_mib}M")
 
     async def memory(self, server: int) -> MemoryLimit | None:
@@ -95,7 +95,7 @@ class MpsControlClient:
         return await self._memory(f"get_device_pinned_mem_limit {server} {_DEVICE}")
 
     async def set_memory_mib(self, server: int, memory_mib: int) -> None:
-        """Set it."""
+        """Set it; 0 removes it."""
         await self._ask(f"set_device_pinned_mem_limit {server} {_DEVICE} {memory_mib}M")
 
     async def quit(self) -> None:
@@ -151,7 +151,7 @@ class MpsControlClient:
                 stderr=asyncio.subprocess.STDOUT,
             )
         except OSError as error:
-            raise ProgramUnusable(f"{self._about(command)} could not be asked: {argv[0]}: {error}") from error
+            raise MpsUnavailable(f"{self._about(command)} could not be asked: {argv[0]}: {error}") from error
 
     def _about(self, command: str) -> str:
         return f"GPU {self._folders.gpu}: MPS command {command!r}"

@@ -7,16 +7,11 @@ to enforce (static partitions, namespaces) would be another module with the same
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
 
 from cta_group_core.ids import GpuUuid
 from cta_group_plugin.errors import MpsUnavailable
 from cta_group_plugin.mps.control import MemoryLimit, MpsControlClient
 from cta_group_plugin.ports import MpsDemand
-
-UNLIMITED_MIB: Final = 1 << 20
-"""A memory limit above every GPU, for a daemon that has one and shall have none: no command removes it."""
-
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
@@ -67,15 +62,16 @@ class _Memory:
     async def ensure(
         self, who: str, read: Callable[[], Awaitable[MemoryLimit | None]], write: Callable[[int], Awaitable[None]]
     ) -> None:
-        if self.wanted_mib == 0 and await read() is None:
-            return
-        wanted_mib = self.wanted_mib or UNLIMITED_MIB
         # Written even when the daemon prints the right text: it prints whole GiB, so another limit may look the same.
-        await write(wanted_mib)
+        await write(self.wanted_mib)
         found = await read()
-        if found is None or not found.may_be(wanted_mib):
+        if not self._can_be(found):
             told = "none" if found is None else f"one of {found.least_mib} MiB"
-            raise _not_taken(self.gpu, who, f"a memory limit of {wanted_mib} MiB", told)
+            wanted = f"a memory limit of {self.wanted_mib} MiB" if self.wanted_mib else "no memory limit"
+            raise _not_taken(self.gpu, who, wanted, told)
+
+    def _can_be(self, found: MemoryLimit | None) -> bool:
+        return found is None if self.wanted_mib == 0 else found is not None and found.may_be(self.wanted_mib)
 
 
 def _not_taken(gpu: GpuUuid, who: str, wanted: str, found: str) -> MpsUnavailable:

@@ -9,6 +9,7 @@ for word (``tests/support/mps_dialogue.py``): it never says that a command faile
 import re
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from itertools import takewhile
 from typing import Final
 
 MAX_CLIENTS = 48
@@ -16,7 +17,7 @@ MAX_CLIENTS = 48
 
 _WHOLE_PERCENT = 100
 _DEVICE = "0"
-_MIB_BY_SUFFIX = {"M": 1, "G": 1024}
+_MIB_BY_G = 1024
 
 
 class ClientRefused(Exception):
@@ -143,13 +144,19 @@ def _set_percent(limits: Limits, words: list[str]) -> None:
 
 
 def _memory(limits: Limits, words: list[str]) -> str:
-    """Print whole GiB, as NVIDIA's does; what is applied is every MiB."""
-    return "" if limits.memory_mib is None or words != [_DEVICE] else f"{limits.memory_mib // _MIB_BY_SUFFIX['G']}G"
+    """Print what NVIDIA's does: whole GiB from one on; what is applied is every MiB."""
+    if limits.memory_mib is None or words != [_DEVICE]:
+        return ""
+    return f"{limits.memory_mib // _MIB_BY_G}G" if limits.memory_mib >= _MIB_BY_G else f"{limits.memory_mib}M"
 
 
 def _set_memory(limits: Limits, words: list[str]) -> None:
-    """Set the limit of the daemon's one device; what is no limit of it is not said to be wrong."""
-    device, text = [*words, "", ""][:2]
-    parts = re.fullmatch(r"([0-9]{1,9})([MG])", text, re.ASCII)
-    if parts and device == _DEVICE:
-        limits.memory_mib = int(parts[1]) * _MIB_BY_SUFFIX[parts[2]]
+    """Set the limit of the daemon's one device, as NVIDIA's reads it.
+
+    The digits at the beginning count, in GiB when a G follows and in MiB otherwise; no digits, or zero, is no limit.
+    """
+    if len(words) < 2 or words[0] != _DEVICE:  # noqa: PLR2004 - device and value
+        return
+    digits = "".join(takewhile(str.isdecimal, words[1]))
+    is_gib = words[1].removeprefix(digits).startswith("G")
+    limits.memory_mib = int(digits or 0) * (_MIB_BY_G if is_gib else 1) or None
