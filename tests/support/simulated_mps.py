@@ -18,7 +18,7 @@ from cta_group_plugin.simulated.mps_daemon import FAULTS_NAME, PID_NAME, SOCKET_
 
 FAST = Timing(
     command_seconds=2.0,
-    poll_seconds=0.05,
+    poll_seconds=0.2,
     starting_poll_seconds=0.02,
     start_seconds=10.0,
     sync_seconds=10.0,
@@ -30,7 +30,7 @@ FAST = Timing(
 )
 """Rhythms for tests; a command still has two seconds, since the machine may be busy."""
 
-IMPATIENT_SECONDS = 0.5
+IMPATIENT_SECONDS = 1.5
 """Limit of a command where a test waits for it to pass."""
 
 

@@ -23,6 +23,7 @@ from cta_group_plugin.errors import BadSetting
 from cta_group_plugin.logs import LOG_FORMATS, LOG_LEVELS, set_up_logs
 from cta_group_plugin.settings import (
     SUPERVISOR_SOCKET_NAME,
+    ComputeModeUse,
     EnforcementSettings,
     MpsSettings,
     RunSettings,
@@ -134,6 +135,13 @@ def _add_mps_options(options: Options) -> None:
     meaning = f"socket to serve; default: {SUPERVISOR_SOCKET_NAME} in the MPS folder"
     options.add("--mps-socket", absolute_path, None, meaning, "FILE")
     options.add("--control-binary", str, default.control_binary, "NVIDIA's control daemon", "PROGRAM")
+    options.add("--driver-root", absolute_path, None, "folder with the driver, where it is in no usual place", "DIR")
+    meaning = "where the host's cgroups are: daemons get their own there and outlive the supervisor's container"
+    options.add("--cgroup-root", absolute_path, None, meaning, "DIR")
+    uses = one_of(*(use.value for use in ComputeModeUse))
+    meaning = "exclusive: nobody but the MPS server uses a shared GPU; untouched: no compute mode is changed"
+    options.add("--compute-mode", uses, default.compute_mode.value, meaning, "USE")
+    options.add("--max-clients", whole_number(1, 60), default.max_clients, "clients that MPS takes on one GPU", "N")
     options.add_switch("--simulated", "run this project's simulated control daemon instead", default=default.simulated)
     _add_process_options(options, default.metrics_address)
 
@@ -202,6 +210,10 @@ def mps_settings(parsed: argparse.Namespace, environment: Mapping[str, str]) -> 
         mps_root=parsed.mps_root,
         mps_socket=parsed.mps_socket or parsed.mps_root / SUPERVISOR_SOCKET_NAME,
         control_binary=parsed.control_binary,
+        driver_root=parsed.driver_root,
+        cgroup_root=parsed.cgroup_root,
+        compute_mode=ComputeModeUse(parsed.compute_mode),
+        max_clients=parsed.max_clients,
         simulated=parsed.simulated,
         environment={name: environment[name] for name in _INHERITED_BY_DAEMONS if name in environment},
         metrics_address=parsed.metrics_address,

@@ -6,7 +6,7 @@ protobuf messages, raw API objects) goes through here.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import Protocol
 
 from cta_group_core.ids import GpuUuid, GroupId
@@ -108,15 +108,51 @@ class GpuSource(Protocol):
         """Release the library; safe to call twice."""
 
 
+class ComputeMode(StrEnum):
+    """Who may make contexts on a GPU, in the driver's own words."""
+
+    DEFAULT = "Default"
+    EXCLUSIVE_THREAD = "ExclusiveThread"
+    PROHIBITED = "Prohibited"
+    EXCLUSIVE_PROCESS = "ExclusiveProcess"
+
+
+class ComputeModes(Protocol):
+    """The compute modes of this node's GPUs. Every method blocks, and may take long when a GPU is in trouble."""
+
+    def get(self, gpu: GpuUuid) -> ComputeMode:
+        """Return the mode of a GPU. Raises DriverError."""
+
+    def set(self, gpu: GpuUuid, mode: ComputeMode) -> None:
+        """Change it for contexts that are made from now on. Raises DriverError."""
+
+
 @dataclass(frozen=True, slots=True)
 class MpsDemand:
-    """The largest share that is held, or about to be, on a GPU that is shared: the daemon's ceiling."""
+    """How a GPU is used: shared, with its largest share, held or about to be, as the daemon's ceiling; or whole."""
 
     gpu: GpuUuid
     sm_percent: int
     """100: the SMs are not limited."""
     memory_mib: int
     """0: the memory is not limited."""
+    whole: bool = False
+    """One tenant has all of it: no daemon, compute mode Default."""
+
+
+def whole_demand(gpu: GpuUuid) -> MpsDemand:
+    """Return the demand of a tenant that has a whole GPU."""
+    return MpsDemand(gpu=gpu, sm_percent=100, memory_mib=0, whole=True)
+
+
+@dataclass(frozen=True, slots=True)
+class MpsLoss:
+    """A daemon or a server that ended under its clients. They are dead then: their contexts went with it."""
+
+    at: float
+    """Seconds since the epoch."""
+    reason: str
+    client_pids: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +160,17 @@ class MpsState:
     """What the MPS daemon of one GPU answered."""
 
     ready: bool
+    """For a shared GPU: it answers and has the demanded limits. For a whole one: there is no daemon in the way."""
     reason: str
     """Why it is not ready, in words; empty when it is."""
     sm_percent: int = 0
     """Ceiling that new clients have now."""
     memory_mib: int = 0
+    client_pids: tuple[int, ...] = ()
+    """Process ids of its clients, of the host's where the supervisor shares them: who holds groups of this GPU and is
+    not among them runs without limits."""
+    loss: MpsLoss | None = None
+    """The last time that it ended under clients."""
 
 
 class MpsControl(Protocol):

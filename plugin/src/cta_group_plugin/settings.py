@@ -21,6 +21,15 @@ class SourceKind(StrEnum):
     SIMULATED = "simulated"
 
 
+class ComputeModeUse(StrEnum):
+    """What the supervisor does with the compute modes of the GPUs."""
+
+    EXCLUSIVE = "exclusive"
+    """EXCLUSIVE_PROCESS while a GPU is shared, so that a client that misses its daemon is refused."""
+    UNTOUCHED = "untouched"
+    """Nothing, but to restore what was changed before."""
+
+
 @dataclass(frozen=True, slots=True)
 class EnforcementSettings:
     """Which dimension of a slice the driver enforces. Both off: time slicing with accounting only, no MPS."""
@@ -83,6 +92,13 @@ class MpsSettings:
     mps_socket: Path = Path("/run/cta-group/mps") / SUPERVISOR_SOCKET_NAME
     """Socket that the supervisor serves."""
     control_binary: str = "nvidia-cuda-mps-control"
+    driver_root: Path | None = None
+    """Folder with the driver where it is in none of the usual places; it is only read."""
+    cgroup_root: Path | None = None
+    """Where the host's cgroups are visible. ``None``: daemons stay in the supervisor's and end with its container."""
+    compute_mode: ComputeModeUse = ComputeModeUse.EXCLUSIVE
+    max_clients: int = 48
+    """Told as a metric beside the clients that there are."""
     simulated: bool = False
     """Run the simulated control daemon of this project instead of NVIDIA's."""
     environment: Mapping[str, str] = field(default_factory=dict)

@@ -9,17 +9,18 @@ import pynvml
 from cta_group_core.ids import GpuUuid, parse_gpu_uuid
 from cta_group_core.units import ComputeCapability, SmCountSources
 from cta_group_plugin.adapters.nvml_errors import told, told_if_possible
-from cta_group_plugin.ports import GpuFacts, GpuProcess
+from cta_group_plugin.ports import ComputeMode, GpuFacts, GpuProcess
 from cta_group_plugin.report import PcieLink
 
 _BYTES_PER_MIB = 1 << 20
 
-_COMPUTE_MODES = {
-    pynvml.NVML_COMPUTEMODE_DEFAULT: "Default",
-    pynvml.NVML_COMPUTEMODE_EXCLUSIVE_THREAD: "ExclusiveThread",
-    pynvml.NVML_COMPUTEMODE_PROHIBITED: "Prohibited",
-    pynvml.NVML_COMPUTEMODE_EXCLUSIVE_PROCESS: "ExclusiveProcess",
+COMPUTE_MODES = {
+    pynvml.NVML_COMPUTEMODE_DEFAULT: ComputeMode.DEFAULT,
+    pynvml.NVML_COMPUTEMODE_EXCLUSIVE_THREAD: ComputeMode.EXCLUSIVE_THREAD,
+    pynvml.NVML_COMPUTEMODE_PROHIBITED: ComputeMode.PROHIBITED,
+    pynvml.NVML_COMPUTEMODE_EXCLUSIVE_PROCESS: ComputeMode.EXCLUSIVE_PROCESS,
 }
+"""The modes by NVML's numbers."""
 
 
 def read_uuid(handle: Any) -> GpuUuid:
@@ -50,7 +51,7 @@ def read_facts(handle: Any, index: int, sysfs_root: Path) -> GpuFacts:
         link=read_link(handle),
         numa_node=read_numa_node(sysfs_root, pci_bus_id),
         copy_engines=profile.copyEngineCount if profile else None,
-        compute_mode=_COMPUTE_MODES.get(told_if_possible(lambda: pynvml.nvmlDeviceGetComputeMode(handle))),
+        compute_mode=COMPUTE_MODES.get(told_if_possible(lambda: pynvml.nvmlDeviceGetComputeMode(handle))),
         persistence_mode=read_persistence(handle),
     )
 

@@ -7,7 +7,7 @@ from typing import Final
 import grpc.aio
 
 from cta_group_core.ids import GpuUuid
-from cta_group_plugin.ports import MpsDemand, MpsState
+from cta_group_plugin.ports import MpsDemand, MpsLoss, MpsState
 from cta_group_plugin.supervisor_api import supervisor_pb2 as api
 from cta_group_plugin.supervisor_api.supervisor_pb2_grpc import MpsSupervisorStub
 
@@ -30,7 +30,12 @@ class SupervisorClient:
         """Ask the supervisor; when it does not answer, every state says so."""
         request = api.SyncRequest(
             demands=[
-                api.Demand(gpu_uuid=demand.gpu, sm_percent=demand.sm_percent, memory_mib=demand.memory_mib)
+                api.Demand(
+                    gpu_uuid=demand.gpu,
+                    sm_percent=demand.sm_percent,
+                    memory_mib=demand.memory_mib,
+                    whole=demand.whole,
+                )
                 for demand in demands
             ]
         )
@@ -48,10 +53,16 @@ class SupervisorClient:
 
 
 def _state(state: api.State) -> MpsState:
+    loss = None
+    if state.HasField("loss"):
+        pids = tuple(state.loss.client_pids)
+        loss = MpsLoss(at=state.loss.at_seconds, reason=state.loss.reason, client_pids=pids)
     return MpsState(
         ready=state.ready,
         # Whoever shows the reason names the GPU already.
         reason=state.reason.removeprefix(f"GPU {state.gpu_uuid}: "),
         sm_percent=state.sm_percent,
         memory_mib=state.memory_mib,
+        client_pids=tuple(state.client_pids),
+        loss=loss,
     )

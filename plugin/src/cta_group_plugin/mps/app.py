@@ -13,17 +13,24 @@ import grpc.aio
 
 from cta_group_core.ids import GpuUuid
 from cta_group_plugin import __version__
-from cta_group_plugin.errors import BadSetting
+from cta_group_plugin.adapters.simulated_compute_modes import SimulatedComputeModes
+from cta_group_plugin.errors import BadSetting, MpsUnavailable
 from cta_group_plugin.logs import EventLog
+from cta_group_plugin.mps.cgroups import DaemonCgroups, join_host_cgroup_namespace
+from cta_group_plugin.mps.compute_mode import ModeKeeper
 from cta_group_plugin.mps.control import MpsControlClient
-from cta_group_plugin.mps.daemon import DaemonProcess
+from cta_group_plugin.mps.driver_root import DriverRoot, driver_words, preload
 from cta_group_plugin.mps.folders import MpsFolders, gpus_with_folders
-from cta_group_plugin.mps.keeper import DaemonKeeper
+from cta_group_plugin.mps.keeper import DaemonKeeper, KeeperParts
+from cta_group_plugin.mps.launcher import Launcher
+from cta_group_plugin.mps.life import DaemonLife
 from cta_group_plugin.mps.metrics import MpsMetrics
-from cta_group_plugin.mps.program import ControlProgram, simulated_program
+from cta_group_plugin.mps.percentage import PercentageBackend
+from cta_group_plugin.mps.program import SERVER_NAME, ControlProgram, simulated_program
 from cta_group_plugin.mps.service import SupervisorService
 from cta_group_plugin.mps.supervisor import MpsSupervisor
 from cta_group_plugin.mps.timing import Timing
+from cta_group_plugin.ports import ComputeModes
 from cta_group_plugin.probes import ProbeChecks, ProbeServer, on_loop
 from cta_group_plugin.settings import MpsSettings
 from cta_group_plugin.supervisor_api.supervisor_pb2_grpc import add_MpsSupervisorServicer_to_server
@@ -43,7 +50,7 @@ def run(settings: MpsSettings) -> int:
 
 async def _run(settings: MpsSettings) -> None:
     stop = _stop_signal()
-    metrics = MpsMetrics(__version__)
+    metrics = MpsMetrics(__version__, most_clients=settings.max_clients)
     supervisor = build_supervisor(settings, metrics, Timing())
     await supervisor.adopt(gpus_with_folders(settings.mps_root))
     try:
@@ -56,24 +63,64 @@ async def _run(settings: MpsSettings) -> None:
     _LOG.info("mps_supervisor_ended")
 
 
-def build_supervisor(settings: MpsSettings, metrics: MpsMetrics, timing: Timing) -> MpsSupervisor:
-    """Return the supervisor of a node; it does nothing before it is asked."""
-    if settings.simulated:
-        program = simulated_program(settings.environment)
-    else:
-        program = ControlProgram(settings.control_binary, environment=settings.environment)
+def build_supervisor(
+    settings: MpsSettings, metrics: MpsMetrics, timing: Timing, modes: ComputeModes | None = None
+) -> MpsSupervisor:
+    """Return the supervisor of a node; it does nothing before it is asked. ``modes`` replaces the driver."""
+    launcher = Launcher(_program(settings), _cgroups(settings), metrics)
+    modes = modes or _compute_modes(settings)
 
     def make_keeper(gpu: GpuUuid) -> DaemonKeeper:
         folders = MpsFolders.under(settings.mps_root, gpu)
-        return DaemonKeeper(
+        life = DaemonLife(
             gpu,
-            control=MpsControlClient(program, folders, timeout_seconds=timing.command_seconds),
-            start_daemon=partial(DaemonProcess.start, program, folders),
+            start=partial(launcher.start, folders),
+            find=partial(launcher.find, folders),
+            tidy=partial(launcher.tidy, folders),
             timing=timing,
             metrics=metrics,
         )
+        control = MpsControlClient(launcher.program, folders, timeout_seconds=timing.command_seconds)
+        mode = ModeKeeper(folders, modes, settings.compute_mode, timing)
+        parts = KeeperParts(folders, control, life, mode, PercentageBackend(driver_words()))
+        return DaemonKeeper(parts, timing=timing, metrics=metrics)
 
     return MpsSupervisor(make_keeper, forget=metrics.forget_state)
+
+
+def _program(settings: MpsSettings) -> ControlProgram:
+    if settings.simulated:
+        return simulated_program(settings.environment)
+    root = settings.driver_root
+    return ControlProgram(
+        settings.control_binary,
+        environment=settings.environment,
+        driver_root=None if root is None else DriverRoot(root, settings.mps_root / "driver-libraries"),
+        server=SERVER_NAME,
+    )
+
+
+def _cgroups(settings: MpsSettings) -> DaemonCgroups | None:
+    if settings.cgroup_root is None:
+        return None
+    try:
+        join_host_cgroup_namespace()
+    except OSError as error:
+        _LOG.warning("host_cgroup_namespace_not_joined", reason=error)
+    try:
+        return DaemonCgroups.below(settings.cgroup_root)
+    except MpsUnavailable as error:
+        raise BadSetting(str(error)) from error
+
+
+def _compute_modes(settings: MpsSettings) -> ComputeModes:
+    if settings.simulated:
+        return SimulatedComputeModes(settings.mps_root)
+    from cta_group_plugin.adapters.nvml_compute_modes import NvmlComputeModes  # noqa: PLC0415 - see _program
+
+    if settings.driver_root is not None:
+        preload(settings.driver_root)
+    return NvmlComputeModes()
 
 
 @asynccontextmanager

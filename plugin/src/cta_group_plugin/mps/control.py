@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from cta_group_plugin.errors import MpsUnavailable
 from cta_group_plugin.mps.folders import MpsFolders
-from cta_group_plugin.mps.program import ControlProgram
+from cta_group_plugin.mps.program import ControlProgram, ProgramUnusable
 
 _DEVICE = "0"
 """The one GPU that the daemon sees. Not its UUID: not every driver applies a default memory limit that names one."""
@@ -151,7 +151,7 @@ class MpsControlClient:
                 stderr=asyncio.subprocess.STDOUT,
             )
         except OSError as error:
-            raise MpsUnavailable(f"{self._about(command)} could not be asked: {argv[0]}: {error}") from error
+            raise ProgramUnusable(f"{self._about(command)} could not be asked: {argv[0]}: {error}") from error
 
     def _about(self, command: str) -> str:
         return f"GPU {self._folders.gpu}: MPS command {command!r}"

@@ -1,13 +1,16 @@
-"""Starts the control daemon of one GPU as a process that outlives us, and notices when it ends."""
+"""The control daemon of one GPU as a process that outlives us: started, found again, its end noticed, killed."""
 
+import asyncio
+import json
 import os
 import signal
-from dataclasses import dataclass
-from pathlib import Path
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
 from typing import Final, Self
 
 from cta_group_plugin.errors import MpsUnavailable
 from cta_group_plugin.mps.folders import MpsFolders
+from cta_group_plugin.mps.processes import Process, in_session_of, kill
 from cta_group_plugin.mps.program import ControlProgram
 
 # Foreground, and one server for all user ids: without -M the clients of a second user id wait until those of the first
@@ -15,21 +18,25 @@ from cta_group_plugin.mps.program import ControlProgram
 DAEMON_FLAGS: Final = ("-f", "-M")
 
 _SHOWN_CHARACTERS = 200
+_MOST_OUTPUT_BYTES = 1 << 20
 
 
 @dataclass(slots=True)
 class DaemonProcess:
-    """A daemon that this process started. It lives in a session of its own, so no signal to us reaches it."""
+    """A daemon and its servers. It leads a session of its own, so no signal to us reaches it."""
 
-    pid: int
-    _output: Path
-    _end: str | None = None
+    process: Process
+    _folders: MpsFolders
+    _end: str | None = field(default=None, init=False)
 
     @classmethod
     def start(cls, program: ControlProgram, folders: MpsFolders) -> Self:
         """Start the daemon; it does not answer yet. Raises MpsUnavailable."""
         folders.make()
-        command = program.command(*DAEMON_FLAGS)
+        command = program.daemon_command(*DAEMON_FLAGS)
+        # With O_APPEND the file can be cut while the daemon writes. Nothing of ours stays open in the daemon, its
+        # output above all: a runtime does not end a container as long as somebody holds the container's output.
+        output = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
         # Not through asyncio or subprocess.Popen: both tie the life of the child to an object here.
         try:
             pid = os.posix_spawn(
@@ -38,7 +45,7 @@ class DaemonProcess:
                 program.environment_for(folders),
                 file_actions=[
                     (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                    (os.POSIX_SPAWN_OPEN, 1, str(folders.output), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o640),
+                    (os.POSIX_SPAWN_OPEN, 1, str(folders.output), output, 0o640),
                     (os.POSIX_SPAWN_DUP2, 1, 2),
                 ],
                 setsid=True,
@@ -46,24 +53,75 @@ class DaemonProcess:
             )
         except OSError as error:
             raise MpsUnavailable(f"GPU {folders.gpu}: {command[0]} cannot be started: {error}") from error
-        return cls(pid=pid, _output=folders.output)
+        return cls._noted(pid, folders)
+
+    @classmethod
+    def _noted(cls, pid: int, folders: MpsFolders) -> Self:
+        """Write down which process it is, for the supervisor that comes after this one."""
+        process = Process.with_pid(pid) or Process(pid=pid, started_ticks=0)  # the latter has ended already
+        try:
+            folders.write(folders.record, json.dumps(asdict(process)))
+        except MpsUnavailable:
+            kill([process])
+            os.waitpid(pid, 0)
+            raise
+        return cls(process, folders)
+
+    @classmethod
+    def found(cls, folders: MpsFolders) -> Self | None:
+        """Return the daemon that an earlier supervisor started, if it still runs."""
+        try:
+            process = Process(**json.loads(folders.record.read_text(encoding="ascii")))
+        except (FileNotFoundError, ValueError, TypeError):  # nothing noted, or not by us
+            return None
+        return cls(process, folders) if process.is_alive() else None
 
     def ended(self) -> str | None:
         """Return in words how it ended; None while it runs."""
         if self._end is None:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
-                self._end = f"the daemon ended {_how(status)}{self._last_words()}"
+            try:
+                pid, status = os.waitpid(self.process.pid, os.WNOHANG)
+            except ChildProcessError:  # an earlier supervisor's child
+                self._end = None if self.process.is_alive() else f"the daemon ended{self._last_words()}"
+            else:
+                self._end = f"the daemon ended {_how(status)}{self._last_words()}" if pid else None
         return self._end
+
+    async def until_end(self) -> None:
+        """Return when it has ended."""
+        ended = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        try:
+            held = os.pidfd_open(self.process.pid)
+        except ProcessLookupError:
+            return
+        try:
+            if self.process.is_alive():
+                loop.add_reader(held, ended.set)
+                await ended.wait()
+        finally:
+            loop.remove_reader(held)
+            os.close(held)
 
     def terminate(self) -> None:
         """Ask a daemon that does not listen yet to end."""
         if self.ended() is None:
-            os.kill(self.pid, signal.SIGTERM)
+            with suppress(ProcessLookupError):
+                os.kill(self.process.pid, signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End the daemon and its servers at once, and their clients' work with them."""
+        kill(in_session_of(self.process))
+
+    def cut_output(self) -> None:
+        """Forget what it printed when that is much: the folder is memory on most hosts, and it tells every command."""
+        with suppress(OSError):  # as long as it is not much more, nothing is lost by the next try
+            if self._folders.output.stat().st_size > _MOST_OUTPUT_BYTES:
+                os.truncate(self._folders.output, 0)
 
     def _last_words(self) -> str:
         try:
-            lines = self._output.read_text(encoding="utf-8", errors="replace").split("\n")
+            lines = self._folders.output.read_text(encoding="utf-8", errors="replace").split("\n")
         except OSError:
             return ""
         said = [line.strip() for line in lines if line.strip()]

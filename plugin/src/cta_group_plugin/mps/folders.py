@@ -1,5 +1,6 @@
 """Where the daemon of a GPU has its files on the host."""
 
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -32,6 +33,16 @@ class MpsFolders:
         """What the daemon printed since its last start."""
         return self.log / "daemon.out"
 
+    @property
+    def record(self) -> Path:
+        """Which process the daemon is."""
+        return self.pipe.parent / "daemon.json"
+
+    @property
+    def found_mode(self) -> Path:
+        """The compute mode that the GPU had before it was changed; absent when it was not."""
+        return self.pipe.parent / "found-compute-mode"
+
     def make(self) -> None:
         """Make what is missing, passable for every user id whatever our umask. Raises MpsUnavailable."""
         try:
@@ -40,6 +51,33 @@ class MpsFolders:
                 folder.chmod(mode)
         except OSError as error:
             raise MpsUnavailable(f"GPU {self.gpu}: the folders of its MPS daemon cannot be made: {error}") from error
+
+    def write(self, file: Path, text: str) -> None:
+        """Replace one of the files whole: a reader sees the old text or the new one. Raises MpsUnavailable."""
+        unfinished = file.with_name(f".{file.name}")
+        try:
+            unfinished.write_text(text, encoding="ascii")
+            unfinished.replace(file)
+        except OSError as error:
+            raise MpsUnavailable(f"GPU {self.gpu}: {file} cannot be written: {error}") from error
+
+    def closed_to_clients(self) -> str:
+        """Return what keeps a client of another user id out, in words; empty when nothing does."""
+        for path, needed in [(self.pipe.parent, 0o005), (self.pipe, 0o005), *self._sockets()]:
+            try:
+                mode = path.stat().st_mode
+            except OSError as error:
+                return f"{path} cannot be reached: {error.strerror}"
+            if mode & needed != needed:
+                return f"{path} has mode {stat.S_IMODE(mode):04o} and shuts out clients that do not run as root"
+        return ""
+
+    def _sockets(self) -> list[tuple[Path, int]]:
+        return [(path, 0o006) for path in self.pipe.glob("*") if path.is_socket() and path.name in _CLIENT_SOCKETS]
+
+
+_CLIENT_SOCKETS = frozenset({"control", "simulated.sock"})
+"""What clients connect to. NVIDIA's ``control_privileged`` beside it is root's alone (seen on R580)."""
 
 
 def gpus_with_folders(mps_root: Path) -> list[GpuUuid]:

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 import grpc
 
 from cta_group_core.errors import InvalidText
-from cta_group_core.ids import parse_gpu_uuid
+from cta_group_core.ids import GpuUuid, parse_gpu_uuid
 from cta_group_plugin.mps.supervisor import MpsSupervisor
-from cta_group_plugin.ports import MpsDemand
+from cta_group_plugin.ports import MpsDemand, MpsState, whole_demand
 from cta_group_plugin.supervisor_api import supervisor_pb2, supervisor_pb2_grpc
 
 _WHOLE_PERCENT = 100
@@ -30,18 +30,7 @@ class SupervisorService(supervisor_pb2_grpc.MpsSupervisorServicer):
         except InvalidText as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         states = await self._supervisor.sync(demands)
-        return supervisor_pb2.SyncReply(
-            states=[
-                supervisor_pb2.State(
-                    gpu_uuid=gpu,
-                    ready=state.ready,
-                    reason=state.reason,
-                    sm_percent=state.sm_percent,
-                    memory_mib=state.memory_mib,
-                )
-                for gpu, state in states.items()
-            ]
-        )
+        return supervisor_pb2.SyncReply(states=[_encoded(gpu, state) for gpu, state in states.items()])
 
 
 def decoded_demands(demands: Iterable[supervisor_pb2.Demand]) -> tuple[MpsDemand, ...]:
@@ -54,6 +43,24 @@ def decoded_demands(demands: Iterable[supervisor_pb2.Demand]) -> tuple[MpsDemand
 
 def _decoded(demand: supervisor_pb2.Demand) -> MpsDemand:
     gpu = parse_gpu_uuid(demand.gpu_uuid)
+    if demand.whole:
+        return whole_demand(gpu)
     if not 1 <= demand.sm_percent <= _WHOLE_PERCENT:
         raise InvalidText(f"GPU {gpu}: sm_percent is {demand.sm_percent}; it must be 1 to {_WHOLE_PERCENT}")
     return MpsDemand(gpu=gpu, sm_percent=demand.sm_percent, memory_mib=demand.memory_mib)
+
+
+def _encoded(gpu: GpuUuid, state: MpsState) -> supervisor_pb2.State:
+    loss = None
+    if state.loss is not None:
+        pids = state.loss.client_pids
+        loss = supervisor_pb2.Loss(at_seconds=state.loss.at, reason=state.loss.reason, client_pids=pids)
+    return supervisor_pb2.State(
+        gpu_uuid=gpu,
+        ready=state.ready,
+        reason=state.reason,
+        sm_percent=state.sm_percent,
+        memory_mib=state.memory_mib,
+        client_pids=state.client_pids,
+        loss=loss,
+    )

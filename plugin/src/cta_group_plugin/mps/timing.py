@@ -9,8 +9,10 @@ class Timing:
 
     command_seconds: float = 2.0
     """A daemon answers a command within this, or counts as silent."""
-    poll_seconds: float = 2.0
-    """Between two looks at a daemon that runs."""
+    driver_seconds: float = 5.0
+    """The driver answers about a compute mode within this."""
+    poll_seconds: float = 5.0
+    """Between two looks at a daemon that runs; one that ends is noticed at once."""
     starting_poll_seconds: float = 0.1
     """Between two looks at a daemon that was just started."""
     start_seconds: float = 10.0
@@ -18,9 +20,13 @@ class Timing:
     sync_seconds: float = 4.0
     """How long one Sync waits for daemons that are starting."""
     verify_seconds: float = 30.0
-    """Between two times that limits which were right are read again."""
+    """Between two times that limits and compute modes which were right are read again."""
     idle_seconds: float = 60.0
     """A daemon without clients is ended when unwanted for this long: longer than the device plugin takes to restart."""
+    wedged_seconds: float = 30.0
+    """A daemon in trouble without a client is killed after this; see :mod:`.trouble`."""
+    fault_seconds: float = 60.0
+    """A daemon whose server stays in state FAULT is killed after this, whatever its clients do."""
     backoff_first_seconds: float = 0.5
     backoff_cap_seconds: float = 30.0
     backoff_calm_seconds: float = 60.0

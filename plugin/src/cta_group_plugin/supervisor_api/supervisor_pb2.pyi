@@ -42,28 +42,32 @@ Global___SyncRequest: _TypeAlias = SyncRequest  # noqa: Y015
 
 @_typing.final
 class Demand(_message.Message):
-    """One GPU that is shared, with the largest share that is held or about to be."""
+    """One GPU that is used: shared, with the largest share that is held or about to be, or whole."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     GPU_UUID_FIELD_NUMBER: _builtins.int
     SM_PERCENT_FIELD_NUMBER: _builtins.int
     MEMORY_MIB_FIELD_NUMBER: _builtins.int
+    WHOLE_FIELD_NUMBER: _builtins.int
     gpu_uuid: _builtins.str
     sm_percent: _builtins.int
     """1 to 100; 100: not limited"""
     memory_mib: _builtins.int
     """0: not limited"""
+    whole: _builtins.bool
+    """one tenant has all of it: no daemon, compute mode Default; the limits above do not count"""
     def __init__(
         self,
         *,
         gpu_uuid: _builtins.str = ...,
         sm_percent: _builtins.int = ...,
         memory_mib: _builtins.int = ...,
+        whole: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["gpu_uuid", b"gpu_uuid", "memory_mib", b"memory_mib", "sm_percent", b"sm_percent"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["gpu_uuid", b"gpu_uuid", "memory_mib", b"memory_mib", "sm_percent", b"sm_percent", "whole", b"whole"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -102,15 +106,25 @@ class State(_message.Message):
     REASON_FIELD_NUMBER: _builtins.int
     SM_PERCENT_FIELD_NUMBER: _builtins.int
     MEMORY_MIB_FIELD_NUMBER: _builtins.int
+    CLIENT_PIDS_FIELD_NUMBER: _builtins.int
+    LOSS_FIELD_NUMBER: _builtins.int
     gpu_uuid: _builtins.str
     ready: _builtins.bool
-    """it answers, and its limits are the demanded ones"""
+    """shared: it answers, and its limits are the demanded ones; whole: no daemon is in the way"""
     reason: _builtins.str
     """why it is not ready, for people; empty when it is"""
     sm_percent: _builtins.int
     """what new clients get at most; 0: not known"""
     memory_mib: _builtins.int
     """0: not limited, or not known"""
+    @_builtins.property
+    def client_pids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """its clients; the host's process ids where the supervisor shares them"""
+
+    @_builtins.property
+    def loss(self) -> Global___Loss:
+        """the last time that it ended under clients; absent: never since the supervisor started"""
+
     def __init__(
         self,
         *,
@@ -119,11 +133,42 @@ class State(_message.Message):
         reason: _builtins.str = ...,
         sm_percent: _builtins.int = ...,
         memory_mib: _builtins.int = ...,
+        client_pids: _abc.Iterable[_builtins.int] | None = ...,
+        loss: Global___Loss | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["loss", b"loss"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["gpu_uuid", b"gpu_uuid", "memory_mib", b"memory_mib", "ready", b"ready", "reason", b"reason", "sm_percent", b"sm_percent"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["client_pids", b"client_pids", "gpu_uuid", b"gpu_uuid", "loss", b"loss", "memory_mib", b"memory_mib", "ready", b"ready", "reason", b"reason", "sm_percent", b"sm_percent"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___State: _TypeAlias = State  # noqa: Y015
+
+@_typing.final
+class Loss(_message.Message):
+    """A daemon or a server that ended under its clients, which are dead with it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AT_SECONDS_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    CLIENT_PIDS_FIELD_NUMBER: _builtins.int
+    at_seconds: _builtins.float
+    """since the epoch"""
+    reason: _builtins.str
+    @_builtins.property
+    def client_pids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    def __init__(
+        self,
+        *,
+        at_seconds: _builtins.float = ...,
+        reason: _builtins.str = ...,
+        client_pids: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_seconds", b"at_seconds", "client_pids", b"client_pids", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Loss: _TypeAlias = Loss  # noqa: Y015
