@@ -26,8 +26,8 @@ def test_denial_is_explained_and_ends(cluster: GpuCluster, operator: OperatorPro
     )
     assert "needs 32, quota 64, used 64, short 32" in events[0]
     blocked = f'{{kind="Deployment",name="web",namespace="{cluster.namespace}",reason="QuotaExceeded"}}'
-    assert operator.metric(f"cta_group_workload_blocked{blocked}") == 1
-    assert cluster.api.get(f"{OURS}/ctaquotas/{quota}")["status"]["pending"] == 32
+    wait_for(lambda: operator.metric(f"cta_group_workload_blocked{blocked}") == 1, "the metric")
+    wait_for(lambda: cluster.api.get(f"{OURS}/ctaquotas/{quota}")["status"]["pending"] == 32, "the quota to tell")
 
     cluster.api.patch(f"{OURS}/ctaquotas/{quota}", {"spec": {"groups": 96}})
     wait_for(lambda: len(cluster.pods()) == 3, "the third pod to be created", PATIENCE_SECONDS)
@@ -35,7 +35,13 @@ def test_denial_is_explained_and_ends(cluster: GpuCluster, operator: OperatorPro
         lambda: condition(cluster.explanation("Deployment", "web"), "Admissible")[0] == "True", "the denial to be over"
     )
     assert told
-    assert operator.metric(f"cta_group_workload_blocked{blocked}") is None
+    wait_for(lambda: operator.metric(f"cta_group_workload_blocked{blocked}") is None, "the metric to be gone")
+
+
+def failed_creations(cluster: GpuCluster) -> int:
+    """Return how often a controller of the namespace was refused a pod."""
+    items = cluster.api.items(f"/api/v1/namespaces/{cluster.namespace}/events?fieldSelector=reason=FailedCreate")
+    return sum(one.get("count") or 1 for one in items)
 
 
 def test_a_replica_set_is_woken(cluster: GpuCluster, operator: OperatorProcess) -> None:
@@ -45,11 +51,13 @@ def test_a_replica_set_is_woken(cluster: GpuCluster, operator: OperatorProcess) 
     cluster.create_pod("other", 64)
     cluster.deploy("web", 64)
     cluster.wait_told("Deployment", "web", "needs 64, quota 64, used 64, short 64")
+    # After ten refusals its controller waits for five seconds and more.
+    wait_for(lambda: failed_creations(cluster) >= 10, "the back-off to grow", PATIENCE_SECONDS)
     before = operator.metric("cta_group_pokes_total")
+    assert before is not None
     cluster.api.delete(f"/api/v1/namespaces/{cluster.namespace}/pods/other?gracePeriodSeconds=0")
     wait_for(lambda: [pod for pod in cluster.pods() if pod["metadata"]["name"] != "other"], "the pod", PATIENCE_SECONDS)
-    assert before is not None
-    assert (operator.metric("cta_group_pokes_total") or 0) >= before
+    assert operator.metric("cta_group_pokes_total") == before + 1
 
 
 def test_stateful_set_and_job_are_explained(cluster: GpuCluster) -> None:

@@ -61,11 +61,11 @@ def test_two_namespaces_share(cluster: GpuCluster, second_namespace: str) -> Non
     cluster.wait_enforced(64, second_namespace)
     cluster.deploy("web", 32, replicas=3)
     wait_for(lambda: len(cluster.pods()) == 3, "all three pods to be created", PATIENCE_SECONDS)
+    wait_for(lambda: status_of(cluster.api, quota).get("used") == 96, "the use to be told", PATIENCE_SECONDS)
     status = wait_ready(cluster.api, quota)
     hards = {one["name"]: one["hard"] for one in status["namespaces"]}
     assert sum(hards.values()) == 128
     assert hards[cluster.namespace] >= 96
-    assert status["used"] == 96
 
 
 def test_namespace_by_label(cluster: GpuCluster) -> None:
@@ -106,9 +106,9 @@ def test_drift_is_repaired(cluster: GpuCluster) -> None:
 
 def test_a_namespace_belongs_to_one_quota(cluster: GpuCluster) -> None:
     """Of two CTAQuotas that name a namespace the older keeps it, the newer says so, and gets it when the older goes."""
-    older = cluster.declare_quota(64, name=f"older-{cluster.namespace}")
+    older = cluster.declare_quota(64, name=f"a-older-{cluster.namespace}")
     cluster.wait_enforced(64)
-    newer = cluster.declare_quota(32, name=f"a-newer-{cluster.namespace}")
+    newer = cluster.declare_quota(32, name=f"b-newer-{cluster.namespace}")
     wait_for(
         lambda: condition(status_of(cluster.api, newer), "NamespaceConflict") == ("True", "KeptByOlder"),
         "the newer to say that it lost",
