@@ -1,6 +1,7 @@
 """The chart says what the programs understand: arguments, names, sizes and words."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from cta_group_core.units import GpuUnits
 from cta_group_operator import cli as operator_cli
 from cta_group_operator.settings import Settings
 from cta_group_plugin.cli import build_parser, mps_settings, run_settings
-from cta_group_plugin.settings import RunSettings, SourceKind
+from cta_group_plugin.settings import MpsSettings, RunSettings, SourceKind
 
 # What the kubelet puts into every pod.
 _ENVIRONMENT = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}
@@ -75,8 +76,12 @@ def test_the_supervisor_understands_its_arguments_and_serves_where_the_plugin_as
     assert mps.mps_socket == plugin.mps_socket
     assert mps.mps_root == plugin.mps_root
     assert mps.simulated is (scenario == "simulated")
-    inside = scenario == "driver-root"
-    assert mps.control_binary == ("/driver/bin/nvidia-cuda-mps-control" if inside else "nvidia-cuda-mps-control")
+    assert mps.control_binary == "nvidia-cuda-mps-control"
+    assert mps.driver_root == plugin.driver_root == (Path("/driver") if scenario == "driver-root" else None)
+    assert mps.max_clients == plugin.max_clients
+    default = MpsSettings()
+    assert mps.compute_mode is default.compute_mode
+    assert mps.cgroup_root == Path("/sys/fs/cgroup")
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
@@ -123,8 +128,8 @@ def test_the_driver_comes_in_by_one_way() -> None:
     runtime = {names.ENV_VISIBLE_DEVICES, "NVIDIA_DRIVER_CAPABILITIES"}
     assert environment("default", "plugin") == node_name | runtime
     assert environment("default", "mps") == runtime
-    assert environment("driver-root", "plugin") == {*node_name, "LD_LIBRARY_PATH"}
-    assert environment("driver-root", "mps") == {"LD_LIBRARY_PATH"}
+    assert environment("driver-root", "plugin") == node_name
+    assert environment("driver-root", "mps") == set()
     assert environment("simulated", "plugin") == node_name
     assert environment("simulated", "mps") == set()
 

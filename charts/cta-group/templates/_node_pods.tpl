@@ -33,10 +33,7 @@ imagePullSecrets:
 {{- define "cta-group.driverEnv" -}}
 {{- $root := index . 0 }}
 {{- if eq $root.Values.gpus.source "nvml" }}
-{{- if $root.Values.nodes.driverRoot }}
-- name: LD_LIBRARY_PATH
-  value: /driver/lib64
-{{- else }}
+{{- if not $root.Values.nodes.driverRoot }}
 # The NVIDIA container runtime reads these two.
 - name: NVIDIA_VISIBLE_DEVICES
   value: all

@@ -14,6 +14,7 @@ from prometheus_client import disable_created_metrics
 from cta_group_core.profiles import profile_named
 from cta_group_plugin import __version__
 from cta_group_plugin.accounts import AccountKeeper
+from cta_group_plugin.adapters.driver_root import preload
 from cta_group_plugin.adapters.kube_api import ApiServer, KubeNodeApi
 from cta_group_plugin.adapters.pod_resources import KubeletPodResources
 from cta_group_plugin.adapters.simulated import SimulatedSource
@@ -124,6 +125,8 @@ def _gpu_source(settings: RunSettings) -> GpuSource:
         return SimulatedSource(profile_named(settings.profile), settings.count, settings.node_name)
     from cta_group_plugin.adapters.nvml import NvmlSource  # noqa: PLC0415 - a simulated node needs no NVML
 
+    if settings.driver_root is not None:
+        preload(settings.driver_root)
     return NvmlSource()
 
 

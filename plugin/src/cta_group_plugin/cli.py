@@ -109,6 +109,7 @@ def _add_gpu_options(options: Options, default: RunSettings) -> None:
     options.add("--source", sources, default.source.value, "nvml: the real GPUs; simulated: pretended ones", "SOURCE")
     products = ", ".join(PROFILES)
     options.add("--profile", _profile, default.profile, f"product of the simulated GPUs: {products}", "NAME")
+    options.add("--driver-root", absolute_path, None, "folder with the driver, where it is in no usual place", "DIR")
     options.add("--count", whole_number(0, 64), default.count, "how many GPUs are simulated", "N")
     options.add("--mps-root", absolute_path, default.mps_root, "folder on the host of the GPUs' MPS daemons", "DIR")
     meaning = f"the MPS supervisor's socket; default: {SUPERVISOR_SOCKET_NAME} in the MPS folder, or with simulated "
@@ -189,6 +190,7 @@ def run_settings(parsed: argparse.Namespace) -> RunSettings:
         source=source,
         profile=parsed.profile,
         count=parsed.count,
+        driver_root=parsed.driver_root,
         mps_root=parsed.mps_root,
         mps_socket=parsed.mps_socket or default_socket,
         reserve_mib=parsed.reserve_mib,

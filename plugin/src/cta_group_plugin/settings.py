@@ -60,6 +60,8 @@ class RunSettings:
     """Product of the simulated GPUs."""
     count: int = 8
     """How many GPUs are simulated."""
+    driver_root: Path | None = None
+    """Folder with the driver where it is in none of the usual places."""
     mps_root: Path = Path("/run/cta-group/mps")
     """Folder on the host with one folder for each GPU's MPS daemon; mounted into containers at the same path."""
     mps_socket: Path | None = None

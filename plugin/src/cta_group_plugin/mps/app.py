@@ -13,13 +13,13 @@ import grpc.aio
 
 from cta_group_core.ids import GpuUuid
 from cta_group_plugin import __version__
+from cta_group_plugin.adapters.driver_root import DriverRoot, driver_words, preload
 from cta_group_plugin.adapters.simulated_compute_modes import SimulatedComputeModes
 from cta_group_plugin.errors import BadSetting, MpsUnavailable
 from cta_group_plugin.logs import EventLog
 from cta_group_plugin.mps.cgroups import DaemonCgroups, join_host_cgroup_namespace
 from cta_group_plugin.mps.compute_mode import ModeKeeper
 from cta_group_plugin.mps.control import MpsControlClient
-from cta_group_plugin.mps.driver_root import DriverRoot, driver_words, preload
 from cta_group_plugin.mps.folders import MpsFolders, gpus_with_folders
 from cta_group_plugin.mps.keeper import DaemonKeeper, KeeperParts
 from cta_group_plugin.mps.launcher import Launcher

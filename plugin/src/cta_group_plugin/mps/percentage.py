@@ -68,7 +68,7 @@ class _Memory:
         if not self._can_be(found):
             told = "none" if found is None else f"one of {found.least_mib} MiB"
             wanted = f"a memory limit of {self.wanted_mib} MiB" if self.wanted_mib else "no memory limit"
-            raise _not_taken(self.gpu, who, wanted, told)
+            raise _not_taken(self.gpu, self.driver, who, wanted, told)
 
     def _can_be(self, found: MemoryLimit | None) -> bool:
         return found is None if self.wanted_mib == 0 else found is not None and found.may_be(self.wanted_mib)

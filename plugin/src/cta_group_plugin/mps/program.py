@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from cta_group_plugin.adapters.driver_root import DriverRoot
 from cta_group_plugin.errors import MpsUnavailable
-from cta_group_plugin.mps.driver_root import DriverRoot
 from cta_group_plugin.mps.folders import MpsFolders
 
 # NVIDIA's packages install into the first of these; the last is where GKE's and other driver installers mount it.
