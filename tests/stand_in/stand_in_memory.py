@@ -91,7 +91,7 @@ def join_mps() -> tuple[socket.socket | None, int | None]:
     connection = socket.socket(socket.AF_UNIX)
     try:
         connection.connect(str(Path(folder) / "simulated.sock"))
-        connection.sendall(f"hello {os.getpid()}\n".encode())
+        connection.sendall(b"hello\n")
         answer: dict[str, Any] = json.loads(connection.makefile().readline() or '{"error": "MPS server is not ready"}')
     except OSError as error:
         say(f"STAND-IN: WARNING: no MPS daemon answers in {folder} ({error}). CUDA says nothing here and runs WITHOUT")

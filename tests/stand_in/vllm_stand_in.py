@@ -11,7 +11,7 @@ limit that MPS sets on it, vLLM's own error texts, and vLLM's HTTP endpoints and
 
 The card's total is not in the environment of a slice. It is derived from what is (memory share, capacity, groups) and
 the plugin's default reserve of 1024 MiB, so it can be some MiB low; ``--stand-in-gpu-total-mib`` overrides it. The MPS
-daemon is the simulated one: a line ``hello PID`` to ``simulated.sock`` in the pipe folder makes this a client of it.
+daemon is the simulated one: a line ``hello`` to ``simulated.sock`` in the pipe folder makes this a client of it.
 """
 
 import argparse

@@ -11,7 +11,8 @@ Files in the pipe folder:
 
 ``simulated.sock``
     The daemon's socket; everybody may connect. One line is asked, the answer follows.
-    ``hello <pid>`` makes the connection a client of MPS, for as long as it stays open. The answer is one line of JSON:
+    ``hello`` makes the connection a client of MPS, for as long as it stays open; the kernel says which process it is,
+    or a test does with ``hello <pid>``. The answer is one line of JSON:
     ``{"sm_percent": 25, "memory_mib": 17766}``, the most that this client may use whatever its own environment says
     (``memory_mib`` is null when memory is not limited), or ``{"error": "..."}`` when the client is refused, after
     which the daemon closes. A daemon that dies closes too: its clients are dead then, as NVIDIA's are.
@@ -20,7 +21,8 @@ Files in the pipe folder:
     Faults on demand, one a line, read at every question; remove the file or the line and all is well again.
     ``no-answer`` answers nothing as long as it is there. ``fault``: the server is in state FAULT and takes no clients.
     ``clients-full``: the client table is full. ``ignore-memory``: memory limits are accepted and not applied.
-    ``crash``: the daemon dies at the next question. ``slow-start SECONDS``: before it listens, at its start.
+    ``crash``: the daemon dies at the next question. ``server-crash``: its server does, with its clients; the next
+    client starts another. ``slow-start SECONDS``: before it listens, at its start.
 ``simulated-state.json``
     Limits and clients at the last change, to look at.
 ``nvidia-cuda-mps-control.pid``

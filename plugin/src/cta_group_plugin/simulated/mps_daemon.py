@@ -4,6 +4,8 @@ import asyncio
 import fcntl
 import json
 import os
+import socket
+import struct
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,6 +21,7 @@ PID_NAME: Final = "nvidia-cuda-mps-control.pid"
 STATE_NAME: Final = "simulated-state.json"
 
 _POLL_SECONDS = 0.05
+_PEER: Final = struct.Struct("3i")  # unix(7), struct ucred: process, user and group id
 
 
 class AlreadyRunning(Exception):
@@ -33,6 +36,7 @@ class SimulatedDaemon:
         self._log_file = log_file
         self._state = DaemonState(server_pid=os.getpid())
         self._connections = count(1)
+        self._writers: dict[int, asyncio.StreamWriter] = {}
         self._quit = asyncio.Event()
 
     async def serve(self) -> None:
@@ -40,14 +44,14 @@ class SimulatedDaemon:
         with self._owned_folder():
             if (delay := self._fault("slow-start")) is not None:
                 await asyncio.sleep(float(delay or 1))
-            socket = self._folder / SOCKET_NAME
-            socket.unlink(missing_ok=True)  # of a daemon that was killed: the lock says that none lives
-            server = await asyncio.start_unix_server(self._connection, path=socket)
-            socket.chmod(0o666)  # clients run under any user id
+            path = self._folder / SOCKET_NAME
+            path.unlink(missing_ok=True)  # of a daemon that was killed: the lock says that none lives
+            server = await asyncio.start_unix_server(self._connection, path=path)
+            path.chmod(0o666)  # clients run under any user id
             self._note("started")
             async with server:
                 await self._quit.wait()
-            socket.unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
             self._note("ended")
 
     @contextmanager
@@ -69,8 +73,10 @@ class SimulatedDaemon:
             await _until(lambda: self._fault("no-answer") is None)
             if self._fault("crash") is not None:
                 os._exit(1)  # as a crash is: no clean-up, nothing said
-            if line.startswith("hello "):
-                await self._client(line.removeprefix("hello "), reader, writer)
+            if self._fault("server-crash") is not None:
+                self._end_server()
+            if line.split(maxsplit=1)[:1] == ["hello"]:
+                await self._client(line.removeprefix("hello").strip() or _peer(writer), reader, writer)
             elif line:
                 writer.write(await self._answer(line))
                 await writer.drain()
@@ -88,6 +94,7 @@ class SimulatedDaemon:
                 table_full=self._fault("clients-full") is not None,
                 fault=self._fault("fault") is not None,
             )
+            self._writers[connection] = writer
             writer.write(_hello_answer(limits))
             self._note(f"client {pid} connected")
             await writer.drain()
@@ -96,8 +103,15 @@ class SimulatedDaemon:
         except (ClientRefused, ValueError) as refused:
             writer.write(json.dumps({"error": str(refused)}).encode() + b"\n")
         finally:
+            self._writers.pop(connection, None)
             self._state.disconnect(connection)
             self._note(f"client {pid} gone")
+
+    def _end_server(self) -> None:
+        """Let the server end as by a crash: with all its clients."""
+        self._state.end_server()
+        for writer in self._writers.values():
+            writer.close()
 
     async def _answer(self, line: str) -> bytes:
         if line.split(maxsplit=1)[0] == "quit":
@@ -144,6 +158,13 @@ class SimulatedDaemon:
 async def _until(is_true: Callable[[], bool]) -> None:
     while not is_true():  # noqa: ASYNC110 - files change without an event
         await asyncio.sleep(_POLL_SECONDS)
+
+
+def _peer(writer: asyncio.StreamWriter) -> str:
+    """Return the process id of a client, 0 when it is in a process-id namespace that is not visible here."""
+    told = writer.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
+    pid, _, _ = _PEER.unpack(told)
+    return str(pid)
 
 
 def _hello_answer(limits: Limits) -> bytes:

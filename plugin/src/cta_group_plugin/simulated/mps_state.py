@@ -66,6 +66,13 @@ class DaemonState:
         """Forget a client; its server goes on."""
         self.clients.pop(connection, None)
 
+    def end_server(self) -> None:
+        """Forget the server and its clients; the next server is another process."""
+        if self.server is not None:
+            self.server = None
+            self.server_pid += 1
+            self.clients.clear()
+
     def started_server(self) -> Server:
         """Return the server, started with the daemon's defaults when there was none."""
         if self.server is None:
