@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from cta_group_core.arrival import every_order_fits
 from cta_group_core.errors import DoesNotFit, RequestNotAllowed, RequestRefused
 from cta_group_core.ids import GpuUuid, NodeName
-from cta_group_core.node_choice import NodeOffer, choose_nodes
+from cta_group_core.node_choice import NodeOffer, choose_nodes, judge, safe_nodes
 from cta_group_core.rooms import GpuRoom
 from cta_group_core.scheduling import Load, NodeFacts, PodTerms, Taint
 from cta_group_core.units import GpuUnits
@@ -116,11 +116,30 @@ def test_every_chosen_node_is_safe(nodes: list[tuple[list[int], list[int]]], gro
     }
     safe = {name for name, one in offers.items() if every_order_fits(one.rooms, (*one.in_flight, groups))}
     try:
-        chosen = set(choose_nodes(POD, (groups,), offers.values()))
+        chosen = set(choose_nodes(POD, (groups,), list(offers.values())))
     except RequestRefused:
         chosen = set()
     assert chosen <= safe
     assert bool(chosen) is bool(safe)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.lists(st.integers(0, 16).map(lambda eights: eights * 8), min_size=1, max_size=3),
+            st.lists(st.sampled_from((8, 32)), max_size=1),
+        ),
+        min_size=1,
+        max_size=6,
+    ),
+    st.sampled_from(((8,), (32,), (96,), (128,), (256,), (32, 64))),
+)
+def test_the_glance_is_right(nodes: list[tuple[list[int], list[int]]], requests: tuple[int, ...]) -> None:
+    """Ranking most nodes by a glance names the same nodes in the same order as judging every one in full."""
+    offers = [offer(f"n{place}", *free, in_flight=tuple(going)) for place, (free, going) in enumerate(nodes)]
+    judged = [judge(POD, requests, one) for one in offers]
+    best = sorted((one.rank, one.node) for one in judged if one.rank is not None)[:3]
+    assert safe_nodes(POD, requests, offers) == tuple(node for _, node in best)
 
 
 def test_a_thousand_nodes_are_judged_in_time() -> None:

@@ -5,7 +5,8 @@ first, then the fuller node, then the first by name. Up to two more nodes are na
 that something that cannot be judged here (volumes, ports, anti-affinity) does not trap it.
 """
 
-from collections.abc import Iterable, Sequence
+import heapq
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from cta_group_core.arrival import arrive, every_order_fits
@@ -32,13 +33,17 @@ class NodeOffer:
     """What known pods take of it; the scheduler knows the others."""
 
 
+Rank = tuple[int, int, str]
+"""Groups left on the GPU that the pod would get, groups left on the node, name. Smaller is better."""
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What one node says to one pod."""
 
     node: NodeName
-    rank: tuple[int, int, str] | None
-    """Smaller is better; None when the pod can not be released there."""
+    rank: Rank | None
+    """None when the pod can not be released there."""
     why_not: str = ""
     has_gpu: bool = True
     """False when the node is out of question for another reason than its GPUs."""
@@ -47,18 +52,50 @@ class Verdict:
     largest: int = 0
 
 
-def choose_nodes(pod: PodTerms, requests: Sequence[int], offers: Iterable[NodeOffer]) -> tuple[NodeName, ...]:
+def choose_nodes(pod: PodTerms, requests: Sequence[int], offers: Collection[NodeOffer]) -> tuple[NodeName, ...]:
     """Return the nodes to release a pod to, best first.
 
     ``requests``: groups of each container that asks. Raises :class:`RequestNotAllowed` when no node could ever serve it
     and :class:`DoesNotFit` when none has room now; the message says what is free on each GPU and what would fit.
     """
+    nodes = safe_nodes(pod, requests, offers)
+    if not nodes:
+        raise refusal(pod, requests, offers)
+    return nodes
+
+
+def safe_nodes(pod: PodTerms, requests: Sequence[int], offers: Iterable[NodeOffer]) -> tuple[NodeName, ...]:
+    """Return the same nodes, none when no node can take the pod.
+
+    Most nodes of a large cluster are ranked by a glance at their GPUs, and only the best are judged in full.
+    """
+    ranked = [(rank, offer) for offer in offers if (rank := _likely_rank(pod, requests, offer)) is not None]
+    heapq.heapify(ranked)
+    chosen: list[NodeName] = []
+    while ranked and len(chosen) < MAX_CANDIDATES:
+        _, offer = heapq.heappop(ranked)
+        if judge(pod, requests, offer).rank is not None:
+            chosen.append(offer.facts.name)
+    return tuple(chosen)
+
+
+def _likely_rank(pod: PodTerms, requests: Sequence[int], offer: NodeOffer) -> Rank | None:
+    """Return the rank that the node has unless something but its GPUs speaks against it; None when they do."""
+    groups = requests[0]
+    alone = [room.free for room in offer.rooms if room.units.capacity >= groups and room.units.allows(groups)]
+    if offer.in_flight or len(requests) > 1 or not alone:
+        return judge(pod, requests, offer).rank
+    least = min((free for free in alone if free >= groups), default=None)
+    if least is None:
+        return None
+    return (least - groups, sum(room.free for room in offer.rooms) - groups, offer.facts.name)
+
+
+def refusal(pod: PodTerms, requests: Sequence[int], offers: Iterable[NodeOffer]) -> RequestRefused:
+    """Return the error that says why no node can take the pod; call it when that is so."""
     verdicts = [judge(pod, requests, offer) for offer in offers]
-    ranked = sorted((one.rank, one.node) for one in verdicts if one.rank is not None)
-    if ranked:
-        return tuple(node for _, node in ranked[:MAX_CANDIDATES])
     able = any(one.ever for one in verdicts if one.has_gpu)
-    raise (DoesNotFit if able or not verdicts else RequestNotAllowed)(_refusal(requests, verdicts))
+    return (DoesNotFit if able or not verdicts else RequestNotAllowed)(_refusal(requests, verdicts))
 
 
 def judge(pod: PodTerms, requests: Sequence[int], offer: NodeOffer) -> Verdict:
