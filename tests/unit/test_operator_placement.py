@@ -14,7 +14,7 @@ from cta_group_operator.errors import Rejected
 from cta_group_operator.metrics import Metrics
 from cta_group_operator.ports import PodView
 from cta_group_operator.reconcile.events import EventWriter
-from cta_group_operator.reconcile.in_flight import Promise, offers
+from cta_group_operator.reconcile.in_flight import Offers, Promise
 from cta_group_operator.reconcile.placement import PLAN, Placement
 from cta_group_operator.reconcile.view import ClusterView
 from operator_world import SPACE, FakeClock, FakeKube, a_node, a_pod, a_view, until
@@ -28,7 +28,7 @@ def on(node: str) -> PodTerms:
 
 def in_flight(view: ClusterView, promises: dict[str, Promise] | None = None) -> dict[str, tuple[int, ...]]:
     """Return what is in flight on each node."""
-    return {str(name): offer.in_flight for name, offer in offers(view, promises or {}).items()}
+    return {str(one.facts.name): one.in_flight for one in Offers(view, promises or {}).all()}
 
 
 def a_world(*pods: PodView) -> ClusterView:

@@ -4,9 +4,10 @@ from cta_group_core.nodes import Condition
 from cta_group_core.quota import QuotaStatus
 from cta_group_core.quota_split import Share, split
 from cta_group_operator.errors import Forbidden
+from cta_group_operator.ports import NamespaceView
 from cta_group_operator.reconcile.denied import Denials
 from cta_group_operator.reconcile.quota import QuotaReconciler
-from cta_group_operator.reconcile.quota_scope import Scope, scope_of
+from cta_group_operator.reconcile.quota_scope import Keepers, Scope, scope_of
 from cta_group_operator.reconcile.quota_status import quota_status
 from cta_group_operator.reconcile.view import ClusterView
 from operator_world import RESOURCE, FakeClock, FakeKube, a_limit, a_pod, a_quota, a_view
@@ -19,7 +20,7 @@ def ready_of(view: ClusterView, *refused: str) -> Condition:
     """Return the condition Ready of quota q."""
     quota = view.quotas.get("q")
     assert quota is not None
-    scope = scope_of(quota, view, {})
+    scope = scope_of(quota, view, Keepers(view), {})
     plan = split(quota.spec.groups, scope.shares, leaving=scope.leaving_held)
     return quota_status(quota, scope, plan, refused, RESOURCE).conditions[0]
 
@@ -34,7 +35,7 @@ def test_scope_counts_what_is_held_before_the_server_does() -> None:
         view.pods.put(type(pod)(type(pod.ref)("v1", "Pod", space, name, name), "1", (32,)))
     quota = view.quotas.get("q")
     assert quota is not None
-    shares = scope_of(quota, view, {"a": (8,)}).shares
+    shares = scope_of(quota, view, Keepers(view), {"a": (8,)}).shares
     assert shares == (
         Share("a", None, used=32, denied=(8,)),
         Share("b", 64, enforced=0, used=32),
@@ -50,9 +51,9 @@ def test_older_quota_keeps_a_namespace() -> None:
     newer, older = view.quotas.get("q"), view.quotas.get("z-older")
     assert newer is not None
     assert older is not None
-    lost = scope_of(newer, view, {})
+    lost = scope_of(newer, view, Keepers(view), {})
     assert (lost.lost, lost.shares, lost.leaving_held) == ({"a": "z-older"}, (), 64)
-    assert scope_of(older, view, {}).shares == (Share("a", None, used=8),)
+    assert scope_of(older, view, Keepers(view), {}).shares == (Share("a", None, used=8),)
 
 
 def test_ready_says_what_is_missing() -> None:
@@ -134,7 +135,22 @@ def test_overcommitted_and_foreign_are_told() -> None:
     view.limits.put(a_limit("a", None, None, name="theirs", ignored_keys=(RESOURCE,)))
     quota = view.quotas.get("q")
     assert quota is not None
-    scope: Scope = scope_of(quota, view, {})
+    scope: Scope = scope_of(quota, view, Keepers(view), {})
     told = {one.type: one for one in quota_status(quota, scope, split(32, scope.shares), (), RESOURCE).conditions}
     assert "pods hold 64 groups, quota 32" in told["Overcommitted"].message
     assert told["ForeignResourceQuota"].message.endswith(f"never enforces {RESOURCE}; write requests.{RESOURCE}")
+
+
+def test_keepers_follow_changes() -> None:
+    """Who keeps a namespace is found anew when a label, a quota, or a namespace itself changes."""
+    view = a_view("a")
+    keepers = Keepers(view)
+    assert keepers.keeper("a") is None
+    view.quotas.put(a_quota("q", 64, "a"))
+    assert keepers.keeper("a") == "q"
+    view.namespaces.put(NamespaceView("a", "2", {}, deleting=True))
+    assert keepers.keeper("a") is None
+    view.namespaces.put(NamespaceView("a", "3", {}))
+    assert keepers.kept_by("q") == ["a"]
+    view.quotas.remove(("", "q"))
+    assert keepers.kept_by("q") == []

@@ -6,12 +6,13 @@ promise.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from cta_group_core.ids import NodeName
 from cta_group_core.names import GATE_PLACEMENT
 from cta_group_core.node_choice import NodeOffer
-from cta_group_core.scheduling import Load, PodTerms
+from cta_group_core.rooms import GpuRoom
+from cta_group_core.scheduling import Load, NodeFacts, PodTerms
 from cta_group_core.selectors import Operator
 from cta_group_operator.ports import PodView
 from cta_group_operator.reconcile.view import ClusterView
@@ -40,43 +41,62 @@ def pinned_nodes(terms: PodTerms) -> tuple[NodeName, ...]:
     return tuple(named)
 
 
-def offers(view: ClusterView, promises: Mapping[str, Promise]) -> dict[NodeName, NodeOffer]:
-    """Return every node that publishes a CTANode and exists, with its room, promises and load."""
-    found: dict[NodeName, NodeOffer] = {}
-    for cta_node in view.cta_nodes:
-        node = view.nodes.get(cta_node.name)
-        if node is not None:
-            found[cta_node.name] = NodeOffer(node.facts, tuple(cta_node.status.rooms()))
-    started = {
-        (cta_node.name, allocation.namespace, allocation.pod)
-        for cta_node in view.cta_nodes
-        for gpu in cta_node.status.gpus
-        for allocation in gpu.allocations
-    }
-    for pod in view.pods:
-        if not pod.is_over:
-            _count(found, pod, promises.get(pod.ref.uid), started)
-    return found
+class Offers:
+    """Every node that publishes a CTANode and exists, in one snapshot, with decisions counted as they are made."""
+
+    def __init__(self, view: ClusterView, promises: Mapping[str, Promise]) -> None:
+        self._tallies: dict[NodeName, _Tally] = {}
+        started: set[tuple[NodeName, str, str]] = set()
+        for cta_node in view.cta_nodes:
+            node = view.nodes.get(cta_node.name)
+            if node is not None:
+                room = view.room_of(cta_node)
+                started |= room.tenants
+                self._tallies[cta_node.name] = _Tally(node.facts, room.rooms)
+        for pod in view.pods:
+            if not pod.is_over:
+                self._count(pod, promises.get(pod.ref.uid), started)
+
+    def all(self) -> list[NodeOffer]:
+        """Return the nodes as placement judges them."""
+        return [tally.offer() for tally in self._tallies.values()]
+
+    def promise(self, pod: PodView, nodes: Iterable[NodeName]) -> None:
+        """Count a pod on each node that it may go to."""
+        for name in nodes:
+            if (tally := self._tallies.get(name)) is not None:
+                tally.add(pod, promised=True)
+
+    def _count(self, pod: PodView, promise: Promise | None, started: set[tuple[NodeName, str, str]]) -> None:
+        if pod.node is None:
+            gated = promise.nodes if promise is not None else ()
+            self.promise(pod, gated if is_gated(pod) else pinned_nodes(pod.terms))
+        elif (tally := self._tallies.get(pod.node)) is not None:
+            has_started = (pod.node, pod.ref.namespace, pod.ref.name) in started
+            # One that is being deleted and holds nothing will not start any more.
+            tally.add(pod, promised=not has_started and not pod.deleting)
 
 
-def _count(
-    found: dict[NodeName, NodeOffer], pod: PodView, promise: Promise | None, started: set[tuple[NodeName, str, str]]
-) -> None:
-    if pod.node is not None:
-        has_started = (pod.node, pod.ref.namespace, pod.ref.name) in started
-        # One that is being deleted and holds nothing will not start any more.
-        promised = not has_started and not pod.deleting
-        add(found, pod, (pod.node,), promised=promised)
-    elif is_gated(pod):
-        add(found, pod, promise.nodes if promise is not None else (), promised=True)
-    else:
-        add(found, pod, pinned_nodes(pod.terms), promised=True)
+class _Tally:
+    """One node while it is counted."""
 
+    def __init__(self, facts: NodeFacts, rooms: tuple[GpuRoom, ...]) -> None:
+        self._facts = facts
+        self._rooms = rooms
+        self._in_flight: list[int] = []
+        self._sums = [0, 0, 0, 0]
+        self._offer: NodeOffer | None = None
 
-def add(found: dict[NodeName, NodeOffer], pod: PodView, nodes: Iterable[NodeName], *, promised: bool) -> None:
-    """Count a pod on each of its nodes."""
-    load: Load = pod.terms.load(pod.groups)
-    for name in nodes:
-        if (offer := found.get(name)) is not None:
-            in_flight = (*offer.in_flight, *pod.requests) if promised else offer.in_flight
-            found[name] = replace(offer, in_flight=in_flight, load=offer.load + load)
+    def add(self, pod: PodView, *, promised: bool) -> None:
+        """Count one pod."""
+        sums, terms = self._sums, pod.terms
+        self._sums = [sums[0] + terms.cpu_milli, sums[1] + terms.memory_bytes, sums[2] + 1, sums[3] + pod.groups]
+        if promised:
+            self._in_flight += pod.requests
+        self._offer = None
+
+    def offer(self) -> NodeOffer:
+        """Return the node as it is counted now."""
+        if self._offer is None:
+            self._offer = NodeOffer(self._facts, self._rooms, tuple(self._in_flight), Load(*self._sums))
+        return self._offer

@@ -8,16 +8,15 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from cta_group_core.errors import RequestRefused
 from cta_group_core.ids import NodeName
 from cta_group_core.names import GATE_PLACEMENT
-from cta_group_core.node_choice import NodeOffer, choose_nodes
+from cta_group_core.node_choice import refusal, safe_nodes
 from cta_group_operator.errors import Conflict, NotFound, Rejected
 from cta_group_operator.logs import EventLog
 from cta_group_operator.metrics import Metrics
 from cta_group_operator.ports import Clock, KubeApi, PodView
 from cta_group_operator.reconcile.events import EventWriter
-from cta_group_operator.reconcile.in_flight import Promise, add, is_gated, offers
+from cta_group_operator.reconcile.in_flight import Offers, Promise, is_gated
 from cta_group_operator.reconcile.queue import WorkQueue
 from cta_group_operator.reconcile.release import nodes_to_pin, release_patch
 from cta_group_operator.reconcile.view import ClusterView
@@ -27,8 +26,9 @@ _log = EventLog(__name__)
 
 PLAN: Final = "plan"
 _PATCHES_AT_ONCE: Final = 16
-_PAUSE_EVERY: Final = 20
+_PAUSE_EVERY: Final = 5
 """Pods judged before the event loop gets a turn."""
+_WORDS_SECONDS: Final = 1.0
 
 
 class Placement:
@@ -51,7 +51,9 @@ class Placement:
         self._events = events
         self._enabled = enabled
         self._tell = tell
+        self._clock = clock
         self._promises: dict[str, Promise] = {}
+        self._words: dict[object, tuple[float, str]] = {}
         self.refusals: dict[str, str] = {}
         """For each waiting pod, by uid, why no node can take it."""
         self.planned = asyncio.Event()
@@ -79,9 +81,12 @@ class Placement:
 
     async def _plan(self, _: str) -> None:
         waiting = [pod for pod in self._view.pods if self._may_release(pod)]
+        if not waiting:
+            self.planned.set()
+            return
         waiting.sort(key=lambda pod: (-pod.priority, pod.created, pod.ref.namespace, pod.ref.name))
-        found = offers(self._view, self._promises) if self._enabled else {}
-        refused: dict[object, str] = {}
+        found = Offers(self._view, self._promises if self._enabled else {})
+        refused: set[object] = set()
         for number, pod in enumerate(waiting):
             if number % _PAUSE_EVERY == _PAUSE_EVERY - 1:
                 await asyncio.sleep(0)
@@ -92,7 +97,7 @@ class Placement:
         """Tell whether our gate is the last one. A pod that others hold back would only keep room from others."""
         return pod.gates == (GATE_PLACEMENT,) and pod.ref.uid not in self._promises and not pod.deleting
 
-    def _decide(self, pod: PodView, found: dict[NodeName, NodeOffer], refused: dict[object, str]) -> None:
+    def _decide(self, pod: PodView, found: Offers, refused: set[object]) -> None:
         """Decide one pod. Equal pods are refused once: room only shrinks during a round."""
         if self._view.pods.get(pod.ref.name, pod.ref.namespace) is not pod:
             return  # it changed while this round paused; that change has marked the next one
@@ -100,16 +105,30 @@ class Placement:
             self._promise(pod, ())
             return
         alike = (pod.terms, pod.requests)
-        if alike not in refused:
-            try:
-                nodes = nodes_to_pin(pod, choose_nodes(pod.terms, pod.requests, found.values()))
-            except RequestRefused as no:
-                refused[alike] = str(no)
-            else:
-                add(found, pod, nodes, promised=True)
-                self._promise(pod, nodes)
-                return
-        self._refuse(pod, refused[alike])
+        nodes = () if alike in refused else safe_nodes(pod.terms, pod.requests, found.all())
+        if nodes:
+            pinned = nodes_to_pin(pod, nodes)
+            found.promise(pod, pinned)
+            self._promise(pod, pinned)
+        else:
+            refused.add(alike)
+            self._refuse(pod, self._words_for(pod, found))
+
+    def _words_for(self, pod: PodView, found: Offers) -> str:
+        """Return why a pod waits.
+
+        The words of equal pods are made anew once a second at most: they cost more than the decision, and rounds follow
+        each other quickly while a cluster is busy.
+        """
+        alike, now = (pod.terms, pod.requests), self._clock.monotonic()
+        made, words = self._words.get(alike, (now - _WORDS_SECONDS, ""))
+        if now - made < _WORDS_SECONDS:
+            self.plans.mark(PLAN, made + _WORDS_SECONDS - now)
+            return words
+        words = str(refusal(pod.terms, pod.requests, found.all()))
+        self._words = {key: told for key, told in self._words.items() if now - told[0] < _WORDS_SECONDS}
+        self._words[alike] = (now, words)
+        return words
 
     def _promise(self, pod: PodView, nodes: tuple[NodeName, ...]) -> None:
         self._promises[pod.ref.uid] = Promise(pod, nodes)

@@ -10,7 +10,7 @@ from cta_group_operator.errors import Forbidden, NotFound, Rejected
 from cta_group_operator.logs import EventLog
 from cta_group_operator.ports import Clock, KubeApi, LimitView, QuotaView
 from cta_group_operator.reconcile.denied import Denials
-from cta_group_operator.reconcile.quota_scope import Scope, keeper_of, scope_of
+from cta_group_operator.reconcile.quota_scope import Keepers, Scope, scope_of
 from cta_group_operator.reconcile.quota_status import quota_status
 from cta_group_operator.reconcile.view import ClusterView
 from cta_group_operator.reconcile.written import LastWritten
@@ -27,6 +27,7 @@ class QuotaReconciler:
         self._api = api
         self._clock = clock
         self._denials = denials
+        self._keepers = Keepers(view)
         self._resource_name = resource_name
         self._written = LastWritten[QuotaStatus]()
 
@@ -36,7 +37,7 @@ class QuotaReconciler:
         if quota is None:
             await self._remove_all(name)
             return
-        scope = scope_of(quota, self._view, self._denials.by_namespace())
+        scope = scope_of(quota, self._view, self._keepers, self._denials.by_namespace())
         plan = split(quota.spec.groups, scope.shares, leaving=scope.leaving_held)
         refused = [*await self._let_go(scope), *await self._apply(name, scope, plan.writes)]
         if plan.writes and not refused:
@@ -48,7 +49,7 @@ class QuotaReconciler:
         refused: list[str] = []
         for limit in scope.leaving:
             namespace = self._view.namespaces.get(limit.ref.namespace)
-            if namespace is None or namespace.deleting or keeper_of(namespace, self._view.quotas) is not None:
+            if namespace is None or namespace.deleting or self._keepers.keeper(namespace.name) is not None:
                 continue
             refused += await self._delete(limit)
         return refused

@@ -1,6 +1,6 @@
 """Which namespaces belong to which CTAQuota, and what each of them has now."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from cta_group_core.names import QUOTA_OBJECT_NAME
@@ -31,22 +31,67 @@ class Scope:
         return sum(max(limit.hard or 0, limit.enforced or 0) for limit in self.leaving)
 
 
-def keeper_of(namespace: NamespaceView, quotas: Iterable[QuotaView]) -> QuotaView | None:
-    """Return the CTAQuota that a namespace belongs to: the oldest that selects it, then the first by name."""
-    selecting = (quota for quota in quotas if quota.spec.selects(namespace.name, namespace.labels))
-    return min(selecting, key=lambda quota: (quota.created, quota.ref.name), default=None)
+class Keepers:
+    """Which CTAQuota each namespace belongs to: the oldest that selects it, then the first by name.
+
+    Computed when it is asked for after a namespace or a quota changed, since every round of every quota asks.
+    """
+
+    def __init__(self, view: ClusterView) -> None:
+        self._view = view
+        self._kept: dict[str, str] | None = None
+        view.namespaces.subscribe(self._namespace_changed)
+        view.quotas.subscribe(self._quota_changed)
+
+    def keeper(self, namespace: str) -> str | None:
+        """Return the name of the CTAQuota that a namespace belongs to; None also for one that is being deleted."""
+        return self._all().get(namespace)
+
+    def kept_by(self, quota: str) -> list[str]:
+        """Return the namespaces of a CTAQuota, by name."""
+        return sorted(space for space, keeper in self._all().items() if keeper == quota)
+
+    def lost_by(self, quota: QuotaView) -> dict[str, str]:
+        """Return the namespaces that a CTAQuota selects and another keeps, with the name of that."""
+        others = {space: keeper for space, keeper in self._all().items() if keeper != quota.ref.name}
+        return {space: keeper for space, keeper in others.items() if self._selects(quota, space)}
+
+    def _all(self) -> dict[str, str]:
+        if self._kept is None:
+            oldest_first = sorted(self._view.quotas, key=lambda quota: (quota.created, quota.ref.name))
+            self._kept = {
+                space.name: keeper
+                for space in self._view.namespaces
+                if not space.deleting and (keeper := _first_that_selects(space, oldest_first)) is not None
+            }
+        return self._kept
+
+    def _selects(self, quota: QuotaView, space: str) -> bool:
+        namespace = self._view.namespaces.get(space)
+        return namespace is not None and quota.spec.selects(space, namespace.labels)
+
+    def _namespace_changed(self, before: NamespaceView | None, after: NamespaceView | None) -> None:
+        if before is None or after is None or not before.means_the_same(after):
+            self._kept = None
+
+    def _quota_changed(self, before: QuotaView | None, after: QuotaView | None) -> None:
+        if before is None or after is None or (before.spec, before.ref) != (after.spec, after.ref):
+            self._kept = None
 
 
-def scope_of(quota: QuotaView, view: ClusterView, denied: Mapping[str, tuple[int, ...]]) -> Scope:
+def _first_that_selects(space: NamespaceView, quotas: Iterable[QuotaView]) -> str | None:
+    return next((quota.ref.name for quota in quotas if quota.spec.selects(space.name, space.labels)), None)
+
+
+def scope_of(quota: QuotaView, view: ClusterView, keepers: Keepers, denied: Mapping[str, tuple[int, ...]]) -> Scope:
     """Return the namespaces of ``quota`` and what they have."""
     name = quota.ref.name
-    quotas = tuple(view.quotas)
-    kept = {space.name: keeper_of(space, quotas) for space in view.namespaces if not space.deleting}
-    own = sorted(space for space, keeper in kept.items() if keeper is not None and keeper.ref.name == name)
+    own = keepers.kept_by(name)
     found = {space: limit for space in own if (limit := view.limits.get(QUOTA_OBJECT_NAME, space)) is not None}
     taken = tuple(space for space, limit in found.items() if limit.quota is None)
     limits = {space: limit for space, limit in found.items() if limit.quota is not None}
-    held = _groups_held(view)
+    uncounted = {space for space in own if space not in limits or limits[space].used is None}
+    held = _groups_held(view, uncounted) if uncounted else {}
     return Scope(
         shares=tuple(
             _share(space, limits.get(space), name, held.get(space, 0), denied.get(space, ()))
@@ -55,19 +100,10 @@ def scope_of(quota: QuotaView, view: ClusterView, denied: Mapping[str, tuple[int
         ),
         limits=limits,
         leaving=tuple(limit for limit in view.limits if limit.quota == name and limit.ref.namespace not in own),
-        lost={
-            space: keeper.ref.name
-            for space, keeper in kept.items()
-            if keeper is not None and keeper.ref.name != name and _selects(quota, view, space)
-        },
+        lost=keepers.lost_by(quota),
         foreign=tuple(limit for limit in view.limits if limit.quota is None and limit.ref.namespace in own),
         taken=taken,
     )
-
-
-def _selects(quota: QuotaView, view: ClusterView, space: str) -> bool:
-    namespace = view.namespaces.get(space)
-    return namespace is not None and quota.spec.selects(space, namespace.labels)
 
 
 def _share(space: str, limit: LimitView | None, name: str, held: int, denied: tuple[int, ...]) -> Share:
@@ -80,10 +116,10 @@ def _share(space: str, limit: LimitView | None, name: str, held: int, denied: tu
     return Share(space, limit.hard, enforced=limit.enforced or 0, used=used, denied=denied)
 
 
-def _groups_held(view: ClusterView) -> dict[str, int]:
-    """Return what pods hold in each namespace, for namespaces that the API server does not count yet."""
+def _groups_held(view: ClusterView, namespaces: Container[str]) -> dict[str, int]:
+    """Return what pods hold in namespaces that the API server does not count yet."""
     held: dict[str, int] = {}
     for pod in view.pods:
-        if not pod.is_over:
+        if not pod.is_over and pod.ref.namespace in namespaces:
             held[pod.ref.namespace] = held.get(pod.ref.namespace, 0) + pod.groups
     return held

@@ -2,8 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Self
 
 from cta_group_core.ids import NodeName
+from cta_group_core.rooms import GpuRoom
 from cta_group_operator.ports import (
     ControllerView,
     CtaNodeView,
@@ -18,6 +21,21 @@ from cta_group_operator.ports import (
 )
 from cta_group_operator.resources import CONTROLLERS
 from cta_group_operator.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What one CTANode says about room."""
+
+    rooms: tuple[GpuRoom, ...]
+    tenants: frozenset[tuple[NodeName, str, str]]
+    """Node, namespace and name of each pod that holds something there."""
+
+    @classmethod
+    def of(cls, node: CtaNodeView) -> Self:
+        """Read it out of the status."""
+        held = (one for gpu in node.status.gpus for one in gpu.allocations)
+        return cls(tuple(node.status.rooms()), frozenset((node.name, one.namespace, one.pod) for one in held))
 
 
 class ClusterView:
@@ -36,6 +54,7 @@ class ClusterView:
             resource.kind: Store[ControllerView](lambda one: (one.ref.namespace, one.ref.name))
             for resource in CONTROLLERS
         }
+        self._rooms: dict[NodeName, tuple[CtaNodeView, Room]] = {}
         self._by_uid: dict[str, ControllerView] = {}
         self._children: defaultdict[str, set[str]] = defaultdict(set)
         self._failures_about: defaultdict[str, dict[str, FailureEvent]] = defaultdict(dict)
@@ -44,6 +63,14 @@ class ClusterView:
             store.subscribe(self._index_controller)
         self.failures.subscribe(self._index_failure)
         self.pods.subscribe(self._index_pod)
+        self.cta_nodes.subscribe(self._forget_room)
+
+    def room_of(self, node: CtaNodeView) -> Room:
+        """Return what a CTANode says about room; made once for each state of it."""
+        known = self._rooms.get(node.name)
+        if known is None or known[0] is not node:
+            known = self._rooms[node.name] = (node, Room.of(node))
+        return known[1]
 
     def controller(self, uid: str) -> ControllerView | None:
         """Return a controller by its uid."""
@@ -94,6 +121,10 @@ class ClusterView:
             if pod.node is not None and not pod.is_over:
                 bound.setdefault(pod.node, []).append(pod)
         return bound
+
+    def _forget_room(self, before: CtaNodeView | None, after: CtaNodeView | None) -> None:
+        if before is not None and after is None:
+            self._rooms.pop(before.name, None)
 
     def _index_controller(self, before: ControllerView | None, after: ControllerView | None) -> None:
         if before is not None and (after is None or after.ref.uid != before.ref.uid):
