@@ -48,7 +48,7 @@ def test_the_metrics_of_a_query_are_found() -> None:
 @cache
 def declared() -> frozenset[str]:
     """Return every name that the processes can tell, from the code that declares it."""
-    plugin, operator, mps = PluginMetrics("test"), OperatorMetrics("test"), MpsMetrics("test")
+    plugin, operator, mps = PluginMetrics("test"), OperatorMetrics("test"), MpsMetrics("test", most_clients=48)
     world = World()
     plugin.describe_node(world.node, world.mps)
     operator.follow(_full_figures)

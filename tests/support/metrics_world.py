@@ -17,7 +17,6 @@ from cluster_harness.prometheus_program import run_prometheus
 from cluster_harness.scrape_jobs import Json, static_job
 from cluster_harness.waiting import wait_for
 from cta_group_core.ids import GpuUuid
-from cta_group_core.nodes import Allocation, GpuStatus, NodeStatus
 from cta_group_core.plan import plan_slice
 from cta_group_core.profiles import profile_named
 from cta_group_operator.admission.metrics import AdmissionMetrics
@@ -25,6 +24,7 @@ from cta_group_operator.metrics import Figures
 from cta_group_operator.metrics import Metrics as OperatorMetrics
 from cta_group_plugin.metrics import Metrics as PluginMetrics
 from cta_group_plugin.ports import MpsState
+from cta_group_plugin.report import AllocationReport, EnforcementReport, GpuReport, NodeReport
 
 PROFILE = profile_named("h100-sxm")
 GPU_COUNT = 8
@@ -41,10 +41,18 @@ class World:
     operator: list[Figures] = field(default_factory=lambda: [Figures(), Figures()])
     """What each replica of the operator sees."""
 
-    def node(self) -> NodeStatus:
+    def node(self) -> NodeReport:
         """Return the account of a node with eight H100."""
         gpus = tuple(self._gpu(index) for index in range(GPU_COUNT))
-        return NodeStatus(resource_name="nvidia.com/cta-group", simulated=True, gpus=gpus).with_totals()
+        return NodeReport(
+            resource_name="nvidia.com/cta-group",
+            driver_version="580.95.05",
+            cuda_version="13.0",
+            simulated=True,
+            enforcement=EnforcementReport(compute=True, memory=True),
+            conditions=(),
+            gpus=gpus,
+        )
 
     def mps(self) -> dict[GpuUuid, MpsState]:
         """Return a ready daemon for each GPU that is shared."""
@@ -54,11 +62,11 @@ class World:
         """Return what a replica of the operator sees."""
         return self.operator[replica]
 
-    def _gpu(self, index: int) -> GpuStatus:
+    def _gpu(self, index: int) -> GpuReport:
         units = PROFILE.units
         held = [it for it in self.holdings if it[0] == index]
         free = units.capacity - sum(groups for _, _, _, groups in held)
-        return GpuStatus(
+        return GpuReport(
             uuid=_uuid(index),
             index=index,
             product=PROFILE.product,
@@ -104,10 +112,10 @@ def _job(running: contextlib.ExitStack, registry: CollectorRegistry, name: str) 
     return static_job(name, [f"127.0.0.1:{server.server_port}"], labels)
 
 
-def _allocation(held: Holding) -> Allocation:
+def _allocation(held: Holding) -> AllocationReport:
     _, namespace, pod, groups = held
     memory_mib = plan_slice(PROFILE, groups).memory_mib
-    return Allocation(namespace=namespace, pod=pod, container="vllm", groups=groups, memory_mib=memory_mib)
+    return AllocationReport(namespace=namespace, pod=pod, container="vllm", groups=groups, memory_mib=memory_mib)
 
 
 def _uuid(index: int) -> GpuUuid:
