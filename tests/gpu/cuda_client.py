@@ -81,19 +81,18 @@ class Gpu:
 
     def spread(self) -> dict[str, object]:
         """Run a kernel of many blocks and return on how many SMs they ran, whatever the driver says."""
-        module, kernel = ctypes.c_void_p(), ctypes.c_void_p()
-        self._call("cuModuleLoadData", ctypes.byref(module), self._kernel_text())
-        self._call("cuModuleGetFunction", ctypes.byref(kernel), module, b"mark_sm")
         marks = self._allocated(_MARKS * 4)
         self._call("cuMemsetD8_v2", marks, ctypes.c_ubyte(0), ctypes.c_size_t(_MARKS * 4))
-        arguments = (ctypes.c_void_p * 1)(ctypes.cast(ctypes.pointer(marks), ctypes.c_void_p))
-        self._call("cuLaunchKernel", kernel, _BLOCKS, 1, 1, 32, 1, 1, 0, None, arguments, None)
-        self._call("cuCtxSynchronize")
+        self._run_kernel(marks)
         seen = (ctypes.c_uint32 * _MARKS)()
         self._call("cuMemcpyDtoH_v2", seen, marks, ctypes.c_size_t(_MARKS * 4))
         self._call("cuMemFree_v2", marks)
-        self._call("cuModuleUnload", module)
         return {"sms_used": sum(seen)}
+
+    def trespass(self) -> dict[str, object]:
+        """Write where nothing is, as a program with a fault does; its context is lost."""
+        self._run_kernel(ctypes.c_uint64(16))
+        return {"sms_used": 0}
 
     def fill(self) -> dict[str, object]:
         """Take memory until no piece is given any more; return how much that is."""
@@ -123,6 +122,15 @@ class Gpu:
         self._call("cuCtxSynchronize")
         self._call("cuMemFree_v2", place)
         return {"alive": True}
+
+    def _run_kernel(self, marks: ctypes.c_uint64) -> None:
+        module, kernel = ctypes.c_void_p(), ctypes.c_void_p()
+        self._call("cuModuleLoadData", ctypes.byref(module), self._kernel_text())
+        self._call("cuModuleGetFunction", ctypes.byref(kernel), module, b"mark_sm")
+        arguments = (ctypes.c_void_p * 1)(ctypes.cast(ctypes.pointer(marks), ctypes.c_void_p))
+        self._call("cuLaunchKernel", kernel, _BLOCKS, 1, 1, 32, 1, 1, 0, None, arguments, None)
+        self._call("cuCtxSynchronize")
+        self._call("cuModuleUnload", module)
 
     def _allocated(self, size: int) -> ctypes.c_uint64:
         place = ctypes.c_uint64()
@@ -158,6 +166,7 @@ def answer(gpu: Gpu, command: str) -> dict[str, object]:
         "fill": gpu.fill,
         "release": gpu.release,
         "touch": gpu.touch,
+        "trespass": gpu.trespass,
     }
     try:
         return commands[command]()
@@ -178,6 +187,7 @@ def main() -> int:
         tell(
             {
                 "pid": os.getpid(),
+                "user_id": os.getuid(),
                 "connect_seconds": round(gpu.connect_seconds, 3),
                 "sms_before_context": gpu.sms_before_context,
                 **gpu.look(),

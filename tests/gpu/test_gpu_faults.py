@@ -51,6 +51,24 @@ async def test_a_server_that_was_killed_is_back(node: GpuNode, quarter: int, fig
     figures.note("server killed", client_died_seconds=died_seconds, ready_again_seconds=again.ready_seconds)
 
 
+async def test_a_program_with_a_fault_takes_its_neighbours_and_leaves_the_gpu(
+    node: GpuNode, quarter: int, figures: Figures
+) -> None:
+    """After a write to nowhere every program on the GPU is dead; the next start waits for MPS, and no group is lost.
+
+    So MPS keeps the memory of tenants apart, and not their faults.
+    """
+    first, second = await node.tenant(quarter), await node.tenant(quarter)
+    async with node.client(first) as offender, node.client(second) as neighbour:
+        told = await offender.ask("trespass")
+        died_seconds = await seconds_to_death(neighbour)
+    assert told["error"]["name"] == "CUDA_ERROR_ILLEGAL_ADDRESS"
+    again = await node.started(second.admitted)
+    assert await has_its_slice(node, again)
+    assert set(node.kubelet.devices.values()) == {"Healthy"}
+    figures.note("program with a fault", neighbour_died_seconds=died_seconds, ready_again_seconds=again.ready_seconds)
+
+
 async def test_a_supervisor_that_was_killed_leaves_its_tenants_alone(node: GpuNode, quarter: int) -> None:
     """After kill -9 of the supervisor a program runs on, and the next supervisor takes its daemon over."""
     tenant = await node.tenant(quarter)

@@ -69,13 +69,13 @@ async def gpu_client(environment: Mapping[str, str], folder: Path, *, user_id: i
         shutil.copyfile(PROGRAM, program)
         program.chmod(0o644)
     process = await asyncio.create_subprocess_exec(
+        *_as_user(user_id),
         _interpreter(),
         str(program),
         env=environment,
         cwd=folder,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
-        **_as_user(user_id),
     )
     try:
         hello = await _read(process, _ANSWER_SECONDS)
@@ -90,8 +90,12 @@ async def gpu_client(environment: Mapping[str, str], folder: Path, *, user_id: i
             await process.wait()
 
 
-def _as_user(user_id: int) -> dict[str, Any]:
-    return {"user": user_id, "group": user_id, "extra_groups": []} if user_id else {}
+def _as_user(user_id: int) -> list[str]:
+    """Return what changes the user id before the program begins.
+
+    Not by Python's own ``user`` argument: it forks where it could vfork, and gRPC does not survive a fork every time.
+    """
+    return ["setpriv", f"--reuid={user_id}", f"--regid={user_id}", "--clear-groups"] if user_id else []
 
 
 def _interpreter() -> str:

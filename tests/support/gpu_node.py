@@ -22,6 +22,7 @@ from cta_group_plugin.mps.control import MpsControlClient
 from cta_group_plugin.mps.folders import MpsFolders
 from cta_group_plugin.mps.program import ControlProgram
 from cta_group_plugin.ports import PodName
+from cta_group_plugin.settings import SUPERVISOR_SOCKET_NAME
 from cta_group_plugin.testing.kubelet import FakeKubelet
 from cta_group_plugin.testing.pods import Admitted, Ask
 from gpu_client import GpuClient, gpu_client
@@ -73,7 +74,8 @@ class GpuNode:
 
     def start_supervisor(self) -> None:
         """Start ``cta-group-plugin mps``."""
-        words = ["mps", "--mps-root", str(self.mps_root), "--metrics-address", ""]
+        # The compute mode stays: other users of the machine may count on what it is.
+        words = ["mps", "--mps-root", str(self.mps_root), "--compute-mode", "untouched", "--metrics-address", ""]
         self._supervisor = self._started.enter_context(plugin_command(words, self.root / "supervisor.log"))
 
     def end_supervisor(self) -> None:
@@ -85,13 +87,20 @@ class GpuNode:
         self._signal_supervisor(signal.SIGKILL)
 
     async def kill_servers(self) -> None:
-        """End the servers of this node with SIGKILL and wait until they are gone."""
+        """End the servers of this node with SIGKILL and wait until their daemons know it.
+
+        Until then, some 0.1 s, a newcomer is refused with CUDA_ERROR_MPS_CONNECTION_FAILED.
+        """
         for pid in (killed := self.processes(SERVER)):
             os.kill(pid, signal.SIGKILL)
-        await until(lambda: not set(killed) & set(self.processes(SERVER)), "the servers are gone")
+        await until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in killed), "the servers are gone")
 
     async def start_plugin(self) -> None:
-        """Start ``cta-group-plugin run`` on the real driver and wait until its groups are offered."""
+        """Start ``cta-group-plugin run`` on the real driver and wait until its groups are offered.
+
+        The supervisor is waited for too, so that what is measured afterwards is not its start.
+        """
+        await until((self.mps_root / SUPERVISOR_SOCKET_NAME).exists, "the supervisor serves")
         sockets = ["--device-plugin-dir", str(self.kubelet.folder), "--pod-resources-socket", str(self.root / "pods")]
         words = ["run", "--source", "nvml", "--no-publish", "--mps-root", str(self.mps_root), "--metrics-address", ""]
         self._started.enter_context(plugin_command([*words, *sockets], self.root / "plugin.log"))
