@@ -115,7 +115,7 @@ class Team:
         """Remove the namespace and its quota, and wait until nothing holds groups there."""
         self.tools.kubectl("delete", "ctaquota", self.namespace, "--ignore-not-found")
         self.tools.kubectl("delete", "namespace", self.namespace, "--timeout=120s")
-        wait_for(self._holds_nothing, f"CTANode to forget {self.namespace}", PATIENCE_SECONDS)
+        self.wait_nothing_held()
 
     def _is_quota_enforced(self) -> bool:
         quotas = self.tools.objects("resourcequotas", "-n", self.namespace)["items"]
@@ -124,6 +124,10 @@ class Team:
     def _in_phase(self, name: str, phase: str) -> Json | None:
         pod = self.pod(name)
         return pod if pod["status"].get("phase") == phase else None
+
+    def wait_nothing_held(self) -> None:
+        """Wait until CTANode tells of nothing that the namespace holds."""
+        wait_for(self._holds_nothing, f"CTANode to forget {self.namespace}", PATIENCE_SECONDS)
 
     def _holds_nothing(self) -> bool:
         return all(it["namespace"] != self.namespace for gpu in gpus(self.tools) for it in gpu.get("allocations", []))

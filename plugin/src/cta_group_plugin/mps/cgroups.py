@@ -2,7 +2,7 @@
 
 A container runtime ends a container by killing what is in its cgroups. A daemon there would end with the supervisor's
 container, and its clients with it, so each daemon is moved to ``cta-group-mps/<GPU>`` at the top of every hierarchy
-(docs/decisions/0003-daemons-outlive-their-pod.md). Nothing is limited there.
+(docs/decisions/0006-daemons-outlive-their-pod.md). Nothing is limited there.
 """
 
 import ctypes
