@@ -14,7 +14,7 @@ from cta_group_core.units import GpuUnits
 from cta_group_operator import cli as operator_cli
 from cta_group_operator.settings import Settings
 from cta_group_plugin.cli import build_parser, mps_settings, run_settings
-from cta_group_plugin.settings import MpsSettings, RunSettings, SourceKind
+from cta_group_plugin.settings import DeviceList, MpsSettings, RunSettings, SourceKind
 
 # What the kubelet puts into every pod.
 _ENVIRONMENT = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}
@@ -57,6 +57,15 @@ def test_the_chart_s_defaults_are_the_program_s_own() -> None:
     assert settings.mps_root == default.mps_root
     assert settings.mps_socket == default.mps_root / "supervisor.sock"
     assert settings.enforcement == default.enforcement
+    assert settings.device_list == default.device_list
+
+
+def test_the_defaults_of_cdi_are_the_program_s_own() -> None:
+    """Switching the device list alone gives what the program would do by itself."""
+    settings = _run_settings("default", "deviceList=cdi")
+    assert settings.device_list is DeviceList.CDI
+    assert settings.cdi == RunSettings(node_name="").cdi
+    assert _run_settings("default", "deviceList=cdi", "cdi.gpuKind=").cdi.gpu_kind == ""
 
 
 def test_each_dimension_is_switched_off_by_itself() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from cta_group_core.ids import GpuUuid, GroupId
 from cta_group_core.profiles import profile_named
 from cta_group_core.units import SmCountSources
-from cta_group_plugin.allocation import Rules
+from cta_group_plugin.answers import Rules
 from cta_group_plugin.inventory import Offer, offer_of
 from cta_group_plugin.ports import Account, GpuFacts, Holding, Inventory, PodName
 from cta_group_plugin.settings import EnforcementSettings

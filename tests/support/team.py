@@ -50,13 +50,21 @@ class Team:
         spec = {"replicas": 1, "selector": {"matchLabels": {"app": name}}, "template": template}
         self.apply({"apiVersion": "apps/v1", "kind": "Deployment", "spec": spec}, name)
 
-    def start_pod(self, name: str, groups: int, annotations: Mapping[str, str] | None = None, **changes: Any) -> None:
+    def start_pod(
+        self,
+        name: str,
+        groups: int,
+        annotations: Mapping[str, str] | None = None,
+        env: Mapping[str, str] | None = None,
+        **changes: Any,
+    ) -> None:
         """Make a pod that holds groups and does nothing; ``changes`` are laid over its spec."""
         container = {
             "name": "main",
             "image": BUSYBOX_IMAGE,
             "imagePullPolicy": "Never",
             "command": ["sh", "-c", "trap exit TERM; while :; do sleep 1; done"],
+            "env": [{"name": key, "value": value} for key, value in (env or {}).items()],
             "resources": {"limits": {RESOURCE: groups}},
         }
         spec = {"terminationGracePeriodSeconds": 1, "containers": [container], **changes}

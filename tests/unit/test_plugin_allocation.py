@@ -8,15 +8,13 @@ from cta_group_core.errors import DoesNotFit, InvalidText, RequestNotAllowed
 from cta_group_core.ids import GroupId
 from cta_group_core.profiles import PROFILES
 from cta_group_plugin.allocation import (
-    ContainerAnswer,
-    Rules,
-    answer_for,
     check_clients,
     checked_gpus,
     largest_fractions,
     parse_ids,
     preferred_ids,
 )
+from cta_group_plugin.answers import ContainerAnswer, Rules, answer_for
 from cta_group_plugin.health import Fault
 from cta_group_plugin.inventory import Offer
 from cta_group_plugin.ledger import Holder, HolderKind

@@ -67,4 +67,7 @@ PROTECTED_ENV_PREFIXES: Final = ("CUDA_MPS_",)
 """A pod that holds groups may not set these itself: its value would replace the slice's (admission policy)."""
 PROTECTED_ENV: Final = (ENV_VISIBLE_DEVICES,)
 
+CDI_KIND: Final = f"{API_GROUP}/slice"
+"""Kind of the CDI devices that the plugin describes on its node: one for each GPU and request size."""
+
 METRIC_PREFIX: Final = "cta_group_"

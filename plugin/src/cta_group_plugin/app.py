@@ -15,12 +15,13 @@ from cta_group_core.profiles import profile_named
 from cta_group_plugin import __version__
 from cta_group_plugin.accounts import AccountKeeper
 from cta_group_plugin.adapters.driver_root import preload
+from cta_group_plugin.adapters.cdi_files import CdiFiles
 from cta_group_plugin.adapters.kube_api import ApiServer, KubeNodeApi
 from cta_group_plugin.adapters.pod_resources import KubeletPodResources
 from cta_group_plugin.adapters.simulated import SimulatedSource
 from cta_group_plugin.adapters.simulated_mps import SimulatedMpsControl
 from cta_group_plugin.adapters.supervisor_client import SupervisorClient
-from cta_group_plugin.allocation import Rules
+from cta_group_plugin.answers import CdiRules, Rules
 from cta_group_plugin.ceilings import CeilingKeeper
 from cta_group_plugin.errors import BadSetting, PluginError
 from cta_group_plugin.logs import EventLog
@@ -30,7 +31,8 @@ from cta_group_plugin.probes import ProbeChecks, ProbeServer, on_loop
 from cta_group_plugin.publish import Publisher
 from cta_group_plugin.registrar import Registrar
 from cta_group_plugin.service import Allocator, DevicePluginService
-from cta_group_plugin.settings import RunSettings, SourceKind
+from cta_group_plugin.settings import DeviceList, RunSettings, SourceKind
+from cta_group_plugin.specifications import SpecificationKeeper
 from cta_group_plugin.state import NodeState
 from cta_group_plugin.status import status_of
 from cta_group_plugin.watcher import Watcher
@@ -80,7 +82,8 @@ async def serve(settings: RunSettings, edges: Edges, stopping: asyncio.Event) ->
 
 def _assemble(settings: RunSettings, edges: Edges, stack: AsyncExitStack) -> list[Part]:
     """Return the parts in the order in which they are stopped; ``stack`` closes what they hold."""
-    state, metrics = NodeState(), Metrics(__version__)
+    rules = rules_of(settings)
+    state, metrics = NodeState(waits_for_specifications=rules.cdi is not None), Metrics(__version__)
     status = partial(status_of, resource_name=settings.resource_name, enforcement=settings.enforcement)
     accounts = AccountKeeper(state, edges.pod_resources)
     ceilings = CeilingKeeper(
@@ -91,8 +94,10 @@ def _assemble(settings: RunSettings, edges: Edges, stack: AsyncExitStack) -> lis
         needs_account=settings.mps_socket is not None,
         patience_seconds=settings.start_patience_seconds,
     )
-    rules = Rules(settings.enforcement, settings.mps_root, settings.max_clients)
-    service = partial(DevicePluginService, state, Allocator(state, ceilings, rules, metrics, accounts.ask_soon))
+    specifications = _specification_keeper(settings, state, rules)
+    ensure_devices = specifications.ensure if specifications else None
+    allocator = Allocator(state, ceilings, rules, metrics, accounts.ask_soon, ensure_devices=ensure_devices)
+    service = partial(DevicePluginService, state, allocator)
     registrar = Registrar(state, settings.device_plugin_dir, settings.resource_name, service, metrics)
     metrics.describe_node(lambda: status(state.view), lambda: state.view.mps)
     if settings.metrics_address:
@@ -105,9 +110,23 @@ def _assemble(settings: RunSettings, edges: Edges, stack: AsyncExitStack) -> lis
         partial(_restarted, "accounts", accounts.run),
         partial(_restarted, "ceilings", ceilings.run),
     ]
+    if specifications:
+        parts.append(partial(_restarted, "specifications", specifications.run))
     if edges.node_api:
         parts.append(partial(_restarted, "publisher", Publisher(state, edges.node_api, status, metrics).run))
     return parts
+
+
+def rules_of(settings: RunSettings) -> Rules:
+    """Return what decides about an answer to kubelet."""
+    cdi = None
+    if settings.device_list is DeviceList.CDI:
+        cdi = CdiRules(settings.cdi.gpu_kind, is_simulated=settings.source is SourceKind.SIMULATED)
+    return Rules(settings.enforcement, settings.mps_root, settings.max_clients, cdi)
+
+
+def _specification_keeper(settings: RunSettings, state: NodeState, rules: Rules) -> SpecificationKeeper | None:
+    return SpecificationKeeper(state, CdiFiles(settings.cdi.folder), rules, rules.cdi) if rules.cdi else None
 
 
 def edges_of(settings: RunSettings) -> Edges:

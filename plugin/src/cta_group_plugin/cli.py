@@ -14,6 +14,7 @@ from cta_group_plugin import __version__
 from cta_group_plugin.cli_options import (
     Options,
     absolute_path,
+    cdi_kind,
     listen_address,
     one_of,
     resource_name,
@@ -24,6 +25,8 @@ from cta_group_plugin.logs import LOG_FORMATS, LOG_LEVELS, set_up_logs
 from cta_group_plugin.settings import (
     SUPERVISOR_SOCKET_NAME,
     ComputeModeUse,
+    CdiSettings,
+    DeviceList,
     EnforcementSettings,
     MpsSettings,
     RunSettings,
@@ -117,9 +120,12 @@ def _add_gpu_options(options: Options, default: RunSettings) -> None:
 
 
 def _add_slice_options(options: Options, default: RunSettings) -> None:
-    options.add(
-        "--device-list", _device_list, "envvar", "how a container is given its GPU; only envvar until now", "WAY"
-    )
+    ways = one_of(*(way.value for way in DeviceList))
+    meaning = "how a container is given its slice: envvar for the NVIDIA runtime; cdi, which a pod cannot override"
+    options.add("--device-list", ways, default.device_list.value, meaning, "WAY")
+    options.add("--cdi-dir", absolute_path, default.cdi.folder, "folder for CDI specifications (with cdi)", "DIR")
+    meaning = "kind of the CDI devices that bring GPU and driver; empty: our own bring the device files (with cdi)"
+    options.add("--cdi-gpu-kind", cdi_kind, default.cdi.gpu_kind, meaning, "KIND")
     most_mib = 1 << 20
     options.add("--reserve-mib", whole_number(0, most_mib), default.reserve_mib, "MiB of a GPU never given out", "MIB")
     options.add("--max-clients", whole_number(1, 60), default.max_clients, "containers on one GPU at most", "N")
@@ -172,12 +178,6 @@ def _profile(text: str) -> str:
     return profile_named(text).name
 
 
-def _device_list(text: str) -> str:
-    if text == "cdi":
-        raise ValueError("CDI devices are not offered yet; use envvar")
-    return one_of("envvar")(text)
-
-
 def run_settings(parsed: argparse.Namespace) -> RunSettings:
     """Return the settings of ``run`` out of the parsed command line."""
     source = SourceKind(parsed.source)
@@ -196,6 +196,8 @@ def run_settings(parsed: argparse.Namespace) -> RunSettings:
         reserve_mib=parsed.reserve_mib,
         max_clients=parsed.max_clients,
         enforcement=EnforcementSettings(compute=parsed.enforce_compute, memory=parsed.enforce_memory),
+        device_list=DeviceList(parsed.device_list),
+        cdi=CdiSettings(folder=parsed.cdi_dir, gpu_kind=parsed.cdi_gpu_kind),
         start_patience_seconds=parsed.start_patience_seconds,
         metrics_address=parsed.metrics_address,
         publish=parsed.publish,

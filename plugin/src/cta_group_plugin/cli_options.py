@@ -1,6 +1,7 @@
 """Command-line options that can also come from the environment: flag, then environment, then default."""
 
 import argparse
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, TypeVar
@@ -113,6 +114,15 @@ def listen_address(text: str) -> str:
     if text and not (separator and host and port.isdecimal() and int(port) < 1 << 16):
         raise ValueError("must look like 0.0.0.0:9400, or be empty to serve nothing")
     return text
+
+
+def cdi_kind(text: str) -> str:
+    """Check the kind of CDI devices, ``vendor.com/class``, or nothing at all."""
+    if not text or re.fullmatch(
+        r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?/[A-Za-z0-9]([A-Za-z0-9_-]*[A-Za-z0-9])?", text
+    ):
+        return text
+    raise ValueError("must look like nvidia.com/gpu, or be empty")
 
 
 def resource_name(text: str) -> str:

@@ -7,6 +7,7 @@
     ├── DriverError            the GPU driver's library
     │   ├── DriverAbsent       no library or no driver on this node: idle, not broken
     │   └── DriverGone         it answered before and cannot any more: exit, so that a fresh process loads it
+    ├── CdiUnavailable         a CDI specification cannot be written
     ├── KubeletUnavailable     a socket of kubelet does not answer
     ├── ApiUnavailable         the Kubernetes API does not answer, or refuses
     └── MpsUnavailable         the MPS control daemon or its supervisor does not answer
@@ -31,6 +32,10 @@ class DriverAbsent(DriverError):
 
 class DriverGone(DriverError):
     """The library answered before and never will again in this process."""
+
+
+class CdiUnavailable(PluginError):
+    """A CDI specification cannot be written or made; names the file or the GPU."""
 
 
 class KubeletUnavailable(PluginError):

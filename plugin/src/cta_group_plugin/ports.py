@@ -187,6 +187,16 @@ class MpsControl(Protocol):
         """Release what the connection holds; daemons go on."""
 
 
+class CdiFolder(Protocol):
+    """The folder that the container runtime reads CDI specifications from. Blocks: not for the event loop."""
+
+    def keep(self, specifications: Mapping[str, str]) -> None:
+        """Make the files by these names hold these texts, each replaced at once; other files are not touched.
+
+        Raises CdiUnavailable.
+        """
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class PodName:
     """A pod, as kubelet names it: without its UID."""

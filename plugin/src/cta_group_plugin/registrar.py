@@ -113,9 +113,9 @@ class Registrar:
         self._check_path()
 
     async def run(self) -> NoReturn:
-        """Register for ever, from the moment there is a GPU to offer. Cancelling it ends the registration."""
+        """Register for ever, from the moment there is a GPU that may be offered. Cancelling it ends all."""
         view = self._state.view
-        while not view.offer.served:
+        while not view.may_register:
             view = await self._state.change_after(view)
         try:
             failures = 0

@@ -6,7 +6,7 @@ the text on the pod, so whatever may get better waits there.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -16,9 +16,6 @@ import grpc.aio
 from cta_group_core.errors import CtaGroupError, DoesNotFit, RequestRefused
 from cta_group_core.ids import GpuUuid, GroupId
 from cta_group_plugin.allocation import (
-    ContainerAnswer,
-    Rules,
-    answer_for,
     check_clients,
     checked_gpus,
     clients_on,
@@ -26,8 +23,10 @@ from cta_group_plugin.allocation import (
     parse_ids,
     preferred_ids,
 )
+from cta_group_plugin.answers import ContainerAnswer, Rules, answer_for
 from cta_group_plugin.ceilings import CeilingKeeper
-from cta_group_plugin.errors import MpsUnavailable
+from cta_group_plugin.errors import CdiUnavailable, MpsUnavailable
+from cta_group_plugin.inventory import ServedGpu
 from cta_group_plugin.kubelet_api import deviceplugin_v1beta1_pb2 as api
 from cta_group_plugin.kubelet_api.deviceplugin_v1beta1_pb2_grpc import DevicePluginServicer
 from cta_group_plugin.metrics import Metrics
@@ -52,13 +51,22 @@ class Allocator:
     """Answers kubelet's questions about groups; shared by all registrations of this process."""
 
     def __init__(
-        self, state: NodeState, ceilings: CeilingKeeper, rules: Rules, metrics: Metrics, on_grant: Callable[[], None]
+        self,
+        state: NodeState,
+        ceilings: CeilingKeeper,
+        rules: Rules,
+        metrics: Metrics,
+        on_grant: Callable[[], None],
+        *,
+        ensure_devices: Callable[[Sequence[ServedGpu]], Awaitable[None]] | None = None,
     ) -> None:
+        """``ensure_devices`` returns when the runtime knows the CDI devices of these GPUs; raises CdiUnavailable."""
         self._state = state
         self._ceilings = ceilings
         self._rules = rules
         self._metrics = metrics
         self._on_grant = on_grant
+        self._ensure_devices = ensure_devices
         self._learning: asyncio.TimerHandle | None = None
 
     def prefer(self, request: api.ContainerPreferredAllocationRequest) -> list[str]:
@@ -87,11 +95,13 @@ class Allocator:
         return answer
 
     async def prepare(self, texts: list[str]) -> None:
-        """Return when a container with these groups can start; raises CtaGroupError or MpsUnavailable."""
+        """Return when a container with these groups can start; raises CtaGroupError or what must wait."""
         view = self._state.view
         ids = parse_ids(view.offer, texts)
         gpus = checked_gpus(view.offer, view.faults, ids)
         self._state.note_start(ids)
+        if self._ensure_devices:
+            await self._ensure_devices(gpus)
         if is_fraction(gpus, ids):
             await self._ceilings.prepare(gpus[0], gpus[0].slice_of(len(ids)))
 
@@ -179,7 +189,7 @@ class DevicePluginService(DevicePluginServicer):
         """Let the container start once its limits are in force; otherwise kubelet waits and asks again."""
         try:
             await self._allocator.prepare(list(request.devices_ids))
-        except (CtaGroupError, MpsUnavailable) as waiting:
+        except (CtaGroupError, CdiUnavailable, MpsUnavailable) as waiting:
             self._allocator.note_refusal("PreStartContainer")
             await context.abort(grpc.StatusCode.UNAVAILABLE, str(waiting))
         return api.PreStartContainerResponse()
@@ -222,4 +232,5 @@ def encoded(answer: ContainerAnswer) -> api.ContainerAllocateResponse:
         mounts=[
             api.Mount(container_path=str(path), host_path=str(path), read_only=True) for path in answer.read_only_mounts
         ],
+        cdi_devices=[api.CDIDevice(name=name) for name in answer.cdi_devices],
     )

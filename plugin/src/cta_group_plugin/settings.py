@@ -30,6 +30,26 @@ class ComputeModeUse(StrEnum):
     """Nothing, but to restore what was changed before."""
 
 
+class DeviceList(StrEnum):
+    """How a container is given its slice."""
+
+    ENVVAR = "envvar"
+    """By environment variables, for the NVIDIA runtime. The pod's own variables would win over them."""
+    CDI = "cdi"
+    """By CDI devices, whose edits win over the pod's own variables."""
+
+
+@dataclass(frozen=True, slots=True)
+class CdiSettings:
+    """Where CDI specifications are written, and how their devices bring the GPU."""
+
+    folder: Path = Path("/var/run/cdi")
+    """One of the folders that the container runtime reads (its default: /etc/cdi and /var/run/cdi)."""
+    gpu_kind: str = "nvidia.com/gpu"
+    """Kind of the CDI devices that the container toolkit describes, named by UUID: they bring the device files and the
+    driver's libraries. Empty: our own devices bring the device files."""
+
+
 @dataclass(frozen=True, slots=True)
 class EnforcementSettings:
     """Which dimension of a slice the driver enforces. Both off: time slicing with accounting only, no MPS."""
@@ -71,6 +91,9 @@ class RunSettings:
     max_clients: int = 48
     """Containers on one GPU at most. The MPS server takes 48 clients up to CUDA 13.0 and 60 later."""
     enforcement: EnforcementSettings = EnforcementSettings()
+    device_list: DeviceList = DeviceList.ENVVAR
+    cdi: CdiSettings = CdiSettings()
+    """Used with ``DeviceList.CDI`` only."""
     start_patience_seconds: int = 20
     """How long a container start waits for its limits before kubelet is told to ask again; kubelet waits 30."""
     metrics_address: str = "0.0.0.0:9400"

@@ -35,9 +35,18 @@ class NodeView:
     """Whether kubelet was asked since this process started; before, there may be more holders than these."""
     mps: Mapping[GpuUuid, MpsState] = field(default_factory=dict)
     """What the supervisor last said of each GPU that is shared."""
+    specification_problems: Mapping[GpuUuid, str] = field(default_factory=dict)
+    """Why the CDI specification of a GPU is not there; nothing for a GPU whose specification is."""
+    specifications_were_tried: bool = True
+    """False until the CDI specifications were written for the first time, where there are any."""
     registered_as: str = ""
     """Name of the socket that kubelet knows us by; empty when it does not."""
     registration_problem: str = ""
+
+    @property
+    def may_register(self) -> bool:
+        """Tell whether kubelet may be told of this node's GPUs."""
+        return bool(self.offer.served) and self.specifications_were_tried
 
     @property
     def readiness_problem(self) -> str:
@@ -50,9 +59,10 @@ class NodeView:
 class NodeState:
     """The one account of the node that the parts of this process share."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic, *, waits_for_specifications: bool = False) -> None:
+        """With ``waits_for_specifications`` nothing is registered before :meth:`learn_specifications`."""
         self._clock = clock
-        self._view = NodeView()
+        self._view = NodeView(specifications_were_tried=not waits_for_specifications)
         self._ledger = Ledger()
         self._devices_changed_at = float("-inf")
         self._changed = asyncio.Event()
@@ -77,6 +87,10 @@ class NodeState:
     def learn_driver_problem(self, problem: str) -> None:
         """Note that there is no driver to ask."""
         self._become(driver_problem=problem)
+
+    def learn_specifications(self, problems: Mapping[GpuUuid, str]) -> None:
+        """Note that the CDI specifications were written, but for those with a problem."""
+        self._become(specification_problems=dict(problems), specifications_were_tried=True)
 
     def learn_registration(self, registered_as: str, problem: str = "") -> None:
         """Note by which socket kubelet knows us, or why it does not."""

@@ -170,6 +170,9 @@ def _compatible(view: NodeView) -> ConditionReport:
         return _condition(COMPATIBLE, "Unknown", "NotAnswered", "the driver has not answered yet")
     if not view.inventory.gpus and not view.inventory.broken:
         return _condition(COMPATIBLE, "True", "NoGpu", "this node has no GPU")
+    if view.specification_problems:
+        told = "; ".join(f"{uuid}: {problem}" for uuid, problem in sorted(view.specification_problems.items()))
+        return _condition(COMPATIBLE, "False", "CdiSpecificationMissing", told)
     if view.offer.withheld:
         told = "; ".join(f"GPU {gpu.facts.index}: {gpu.reason}" for gpu in view.offer.withheld)
         return _condition(COMPATIBLE, "False", "GpuWithheld", told)
