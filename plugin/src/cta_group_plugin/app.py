@@ -14,8 +14,8 @@ from prometheus_client import disable_created_metrics
 from cta_group_core.profiles import profile_named
 from cta_group_plugin import __version__
 from cta_group_plugin.accounts import AccountKeeper
-from cta_group_plugin.adapters.driver_root import preload
 from cta_group_plugin.adapters.cdi_files import CdiFiles
+from cta_group_plugin.adapters.driver_root import preload
 from cta_group_plugin.adapters.kube_api import ApiServer, KubeNodeApi
 from cta_group_plugin.adapters.pod_resources import KubeletPodResources
 from cta_group_plugin.adapters.simulated import SimulatedSource

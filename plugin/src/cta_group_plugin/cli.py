@@ -24,8 +24,8 @@ from cta_group_plugin.errors import BadSetting
 from cta_group_plugin.logs import LOG_FORMATS, LOG_LEVELS, set_up_logs
 from cta_group_plugin.settings import (
     SUPERVISOR_SOCKET_NAME,
-    ComputeModeUse,
     CdiSettings,
+    ComputeModeUse,
     DeviceList,
     EnforcementSettings,
     MpsSettings,
