@@ -6,7 +6,7 @@ import os
 import signal
 import socket
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -79,7 +79,7 @@ class SimulatedNode:
             text = (self.pipe(gpu) / PID_NAME).read_text(encoding="ascii").strip()
         except FileNotFoundError:
             return None
-        return int(text) if text and _is_alive(int(text)) else None
+        return int(text) if text and is_alive(int(text)) else None
 
     def state(self, gpu: GpuUuid) -> dict[str, Any]:
         """Return what the daemon of a GPU wrote down at its last change."""
@@ -112,17 +112,21 @@ def simulated_node() -> Iterator[SimulatedNode]:
             node.kill_daemons()
 
 
-async def eventually(is_true: Callable[[], bool], what: str, seconds: float = 20.0) -> None:
+async def eventually(is_true: Callable[[], bool | Awaitable[bool]], what: str, seconds: float = 20.0) -> None:
     """Wait until the condition holds; fail with ``what`` when it does not in time."""
     try:
         async with asyncio.timeout(seconds):
-            while not is_true():  # noqa: ASYNC110 - other processes change it
+            while not await _answer(is_true()):  # noqa: ASYNC110 - other processes change it
                 await asyncio.sleep(0.02)
     except TimeoutError:
         raise AssertionError(f"not within {seconds} s: {what}") from None
 
 
-def _is_alive(pid: int) -> bool:
+async def _answer(answer: bool | Awaitable[bool]) -> bool:  # noqa: FBT001 - it is what is asked for
+    return answer if isinstance(answer, bool) else await answer
+
+
+def is_alive(pid: int) -> bool:
     """Tell whether a process runs; one that has ended and was not waited for does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] != "Z"
