@@ -20,11 +20,32 @@ reached only by many different sizes at once; they are asked about again when so
 def arrive(rooms: Sequence[GpuRoom], groups: int) -> tuple[GpuRoom, ...]:
     """Return the rooms after one request was served by best fit, or raise what the plugin would."""
     taken = {room.uuid: min(groups, room.units.capacity) for room in choose_gpus(rooms, groups)}
-    return tuple(replace(room, free=room.free - taken.get(room.uuid, 0)) for room in rooms)
+    return tuple(replace(room, free=room.free - taken[room.uuid]) if room.uuid in taken else room for room in rooms)
 
 
 def every_order_fits(rooms: Sequence[GpuRoom], requests: Sequence[int], *, max_steps: int = MAX_STEPS) -> bool:
     """Tell whether ``requests`` all fit in every order of arrival. False when ``max_steps`` do not suffice to tell."""
+    return has_room_for_any_order(rooms, requests) or _tried_every_order(rooms, requests, max_steps)
+
+
+def has_room_for_any_order(rooms: Sequence[GpuRoom], requests: Sequence[int]) -> bool:
+    """Tell whether so much is free that no order can fail; False says nothing.
+
+    A request of s groups fails only when each GPU that has s free now is left with less, which is at most s less one
+    step. The other requests together cannot do that when they take fewer groups than would have to be taken. Holds for
+    GPUs of one kind and requests that each fit on one of them.
+    """
+    if not rooms or any(room.units != rooms[0].units for room in rooms):
+        return False
+    units, total = rooms[0].units, sum(requests)
+    for groups in set(requests):
+        able = [room.free for room in rooms if room.free >= groups]
+        if not units.allows_on_one(groups) or sum(able) - (total - groups) <= len(able) * (groups - units.step):
+            return False
+    return True
+
+
+def _tried_every_order(rooms: Sequence[GpuRoom], requests: Sequence[int], max_steps: int) -> bool:
     seen: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()
     stack = [(tuple(rooms), tuple(sorted(requests)))]
     steps = 0

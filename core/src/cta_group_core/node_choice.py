@@ -8,6 +8,7 @@ that something that cannot be judged here (volumes, ports, anti-affinity) does n
 import heapq
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from cta_group_core.arrival import arrive, every_order_fits
 from cta_group_core.errors import DoesNotFit, RequestNotAllowed, RequestRefused
@@ -20,7 +21,7 @@ MAX_CANDIDATES = 3
 _NODES_TOLD = 3
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NodeOffer:
     """A node as placement sees it."""
 
@@ -31,6 +32,17 @@ class NodeOffer:
     """Requests of pods that were released to this node and that its plugin does not report yet."""
     load: Load = field(default_factory=Load)
     """What known pods take of it; the scheduler knows the others."""
+
+    @cached_property
+    def promised(self) -> tuple[GpuRoom, ...]:
+        """The GPUs when all in flight have arrived in the order given. One that has no room any more takes none."""
+        rooms = self.rooms
+        for groups in self.in_flight:
+            try:
+                rooms = arrive(rooms, groups)
+            except RequestRefused:
+                continue
+        return rooms
 
 
 Rank = tuple[int, int, str]
@@ -81,14 +93,14 @@ def safe_nodes(pod: PodTerms, requests: Sequence[int], offers: Iterable[NodeOffe
 
 def _likely_rank(pod: PodTerms, requests: Sequence[int], offer: NodeOffer) -> Rank | None:
     """Return the rank that the node has unless something but its GPUs speaks against it; None when they do."""
-    groups = requests[0]
-    alone = [room.free for room in offer.rooms if room.units.capacity >= groups and room.units.allows(groups)]
-    if offer.in_flight or len(requests) > 1 or not alone:
+    groups, rooms = requests[0], offer.promised
+    alone = [room.free for room in rooms if room.units.capacity >= groups and room.units.allows(groups)]
+    if len(requests) > 1 or not alone:
         return judge(pod, requests, offer).rank
     least = min((free for free in alone if free >= groups), default=None)
     if least is None:
         return None
-    return (least - groups, sum(room.free for room in offer.rooms) - groups, offer.facts.name)
+    return (least - groups, sum(room.free for room in rooms) - groups, offer.facts.name)
 
 
 def refusal(pod: PodTerms, requests: Sequence[int], offers: Iterable[NodeOffer]) -> RequestRefused:
@@ -120,7 +132,7 @@ def judge(pod: PodTerms, requests: Sequence[int], offer: NodeOffer) -> Verdict:
 
 def _after(offer: NodeOffer, requests: Sequence[int]) -> tuple[tuple[GpuRoom, ...], int]:
     """Return the rooms when all have arrived, and the groups left on the GPUs that the pod got."""
-    rooms = _promised(offer)
+    rooms = offer.promised
     left_over = 0
     for groups in requests:
         left_over += sum(room.free for room in choose_gpus(rooms, groups)) - groups
@@ -128,19 +140,8 @@ def _after(offer: NodeOffer, requests: Sequence[int]) -> tuple[tuple[GpuRoom, ..
     return rooms, left_over
 
 
-def _promised(offer: NodeOffer) -> tuple[GpuRoom, ...]:
-    """Return the rooms less what is promised. A promise that has no room any more takes none."""
-    rooms = offer.rooms
-    for groups in offer.in_flight:
-        try:
-            rooms = arrive(rooms, groups)
-        except RequestRefused:
-            continue
-    return rooms
-
-
 def _refused(offer: NodeOffer, refused: RequestRefused) -> Verdict:
-    rooms = _promised(offer)
+    rooms = offer.promised
     if isinstance(refused, RequestNotAllowed):
         kinds = sorted({room.units.allowed() for room in rooms})
         told = f"not allowed there: {'; or '.join(kinds)}" if kinds else "no healthy GPU offers groups"
