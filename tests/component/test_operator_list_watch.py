@@ -103,8 +103,8 @@ async def following(server: ScriptedServer, silence_seconds: float = 30.0) -> As
     connection = Connection(Configuration(host=f"http://127.0.0.1:{runner.addresses[0][1]}"))
     store, metrics = Store[NamespaceView](lambda one: ("", one.name)), Metrics("test")
     async with KubeClient(connection) as client:
-        followed = Followed(NAMESPACES, wire_cluster.Namespace, namespace, store)
-        watch = ListWatch(client, followed, SystemClock(), metrics, silence_seconds=silence_seconds)
+        followed = Followed(NAMESPACES, wire_cluster.Namespace, namespace, store, silence_seconds=silence_seconds)
+        watch = ListWatch(client, followed, SystemClock(), metrics)
         task = asyncio.ensure_future(watch.run())
         try:
             yield Following(store, metrics, watch)

@@ -61,6 +61,10 @@ class FakeKube:
     failures: list[Exception] = field(default_factory=list)
     """Raised by the next calls, one each."""
     version: int = 100
+    hold: asyncio.Event | None = None
+    """While set, JSON patches wait for it."""
+    held: int = 0
+    """JSON patches that waited."""
 
     async def get(self, path: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
         """Read one object."""
@@ -93,6 +97,9 @@ class FakeKube:
     async def json_patch(self, path: str, operations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Remember the operations."""
         self._fail()
+        if self.hold is not None:
+            self.held += 1
+            await self.hold.wait()
         return self._store("json", path, {"metadata": {}, "operations": list(operations)})
 
     async def delete(self, path: str, resource_version: str | None = None) -> None:

@@ -138,3 +138,18 @@ async def test_a_pod_that_changed_is_decided_again() -> None:
     ((_, path),) = kube.writes
     tests = {one["path"]: one["value"] for one in kube.objects[path]["operations"] if one["op"] == "test"}
     assert tests["/metadata/resourceVersion"] == "2"
+
+
+async def test_a_release_that_was_cut_off_is_sent_again() -> None:
+    """A promise whose patch was cut off, because the lease was lost, is released when this replica leads again."""
+    view, kube = a_view(), FakeKube()
+    a_node(view, "n1", 96)
+    placement = a_placement(view, kube, [])
+    view.pods.put(a_pod("p", 64))
+    kube.hold = asyncio.Event()
+    async with running(placement):
+        await until(lambda: kube.held == 1, "the patch to be on its way")
+    kube.hold = None
+    placement.resume()
+    async with running(placement):
+        await until(lambda: kube.writes, "the patch to be sent again")

@@ -23,7 +23,7 @@ from cta_group_operator.adapters.convert import Converter, failure_event
 from cta_group_operator.adapters.convert_cluster import LimitConverter, NodeConverter, namespace
 from cta_group_operator.adapters.kube import KubeClient
 from cta_group_operator.adapters.lease import FencedApi, LeaderLease
-from cta_group_operator.adapters.list_watch import Followed, ListWatch
+from cta_group_operator.adapters.list_watch import SILENCE_WITHOUT_BOOKMARKS_SECONDS, Followed, ListWatch
 from cta_group_operator.adapters.probes import serve_probes
 from cta_group_operator.admission.gpu_kinds import KnownGpus
 from cta_group_operator.admission.run import Admission
@@ -194,7 +194,14 @@ def what_to_follow(view: ClusterView, resource_name: str) -> list[Followed[Any, 
         Followed(NODES, wire_cluster.Node, NodeConverter(resource_name).node, view.nodes),
         Followed(NAMESPACES, wire_cluster.Namespace, namespace, view.namespaces),
         Followed(RESOURCE_QUOTAS, wire_cluster.ResourceQuota, LimitConverter(resource_name).limit, view.limits),
-        Followed(EVENTS, wire_cluster.Event, failure_event, view.failures, {"fieldSelector": "reason=FailedCreate"}),
+        Followed(
+            EVENTS,
+            wire_cluster.Event,
+            failure_event,
+            view.failures,
+            {"fieldSelector": "reason=FailedCreate"},
+            silence_seconds=SILENCE_WITHOUT_BOOKMARKS_SECONDS,
+        ),
         *controllers,
     ]
 

@@ -28,6 +28,8 @@ class LeaseTimes:
     retry_seconds: float = 1.5
 
 
+_HURRY: Final = 5
+"""So much sooner a renewal that failed is tried again."""
 DEFAULT_TIMES: Final = LeaseTimes()
 
 
@@ -60,9 +62,11 @@ class LeaderLease:
 
     async def hold(self) -> NoReturn:
         """Renew for ever; raises LeadershipLost when that did not work in time."""
+        renewed = True
         while True:
-            await asyncio.sleep(self._times.retry_seconds)
-            if not await self._try() and not self.is_held:
+            await asyncio.sleep(self._times.retry_seconds / (1 if renewed else _HURRY))
+            renewed = await self._try()
+            if not renewed and not self.is_held:
                 self._renewed = None
                 raise LeadershipLost(f"lease {self._namespace}/{self._name} was not renewed in time")
 
@@ -85,7 +89,7 @@ class LeaderLease:
             async with asyncio.timeout(self._times.renew_within_seconds / 2):
                 taken = await self._take()
         except (ApiError, TimeoutError) as failed:
-            _log.warning("lease_failed", lease=self._name, cause=failed)
+            _log.warning("lease_failed", lease=self._name, cause=repr(failed))
             return False
         if taken:
             self._renewed = asked  # counted from before the call: the answer may have been late

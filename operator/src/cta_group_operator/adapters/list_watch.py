@@ -29,6 +29,8 @@ PAGE_SIZE: Final = 500
 SILENCE_SECONDS: Final = 150.0
 """A bookmark comes about every minute."""
 _WATCH_SECONDS: Final = 290
+SILENCE_WITHOUT_BOOKMARKS_SECONDS: Final = _WATCH_SECONDS + 30.0
+"""Kinds that the API server does not cache have none (events): the server itself ends the watch."""
 _BACKOFF_SECONDS: Final = (0.2, 5.0)
 
 Struct = TypeVar("Struct", bound=msgspec.Struct)
@@ -69,6 +71,8 @@ class Followed(Generic[Struct, View]):
     store: Store[View]
     query: Mapping[str, str] = field(default_factory=dict)
     """``labelSelector`` or ``fieldSelector``."""
+    silence_seconds: float = SILENCE_SECONDS
+    """A watch that says nothing for so long is opened again."""
 
 
 class ListWatch(Generic[Struct, View]):
@@ -80,15 +84,12 @@ class ListWatch(Generic[Struct, View]):
         followed: Followed[Struct, View],
         clock: Clock,
         metrics: Metrics,
-        *,
-        silence_seconds: float = SILENCE_SECONDS,
     ) -> None:
         self._client = client
         self._what = followed
         self._path = followed.resource.path()
         self._clock = clock
         self._metrics = metrics
-        self._silence_seconds = silence_seconds
         self._page = msgspec.json.Decoder(_Page)
         self._event = msgspec.json.Decoder(_WatchEvent)
         self._object: msgspec.json.Decoder[Any] = msgspec.json.Decoder(followed.struct)
@@ -178,7 +179,9 @@ class ListWatch(Generic[Struct, View]):
 
     async def _lines(self, query: Mapping[str, str]) -> AsyncGenerator[bytes, None]:
         rest = b""
-        async with self._client.stream("GET", self._path, query, read_timeout_seconds=self._silence_seconds) as answer:
+        async with self._client.stream(
+            "GET", self._path, query, read_timeout_seconds=self._what.silence_seconds
+        ) as answer:
             async for chunk in answer.content.iter_any():
                 *lines, rest = (rest + chunk).split(b"\n")
                 for line in lines:

@@ -26,8 +26,10 @@ _log = EventLog(__name__)
 
 PLAN: Final = "plan"
 _PATCHES_AT_ONCE: Final = 16
-_PAUSE_EVERY: Final = 5
-"""Pods judged before the event loop gets a turn."""
+_TURN_SECONDS: Final = 0.01
+"""After so long the rest of the process gets a turn: the lease, the watches, admission."""
+_ROUND_SECONDS: Final = 0.5
+"""A round that takes longer ends, and the next one goes on with what has changed meanwhile."""
 _WORDS_SECONDS: Final = 1.0
 
 
@@ -72,6 +74,12 @@ class Placement:
         """Pods whose gate is on."""
         return sum(is_gated(pod) for pod in self._view.pods)
 
+    def resume(self) -> None:
+        """Go on after the queues stood still: a patch that was cut off is sent again, and tells if it had arrived."""
+        for uid in self._promises:
+            self.releases.mark(uid)
+        self.plans.mark(PLAN)
+
     def _pod_changed(self, before: PodView | None, after: PodView | None) -> None:
         gone = before is not None and (after is None or after.ref.uid != before.ref.uid)
         if before is not None and (gone or (after is not None and not is_gated(after))):
@@ -87,9 +95,14 @@ class Placement:
         waiting.sort(key=lambda pod: (-pod.priority, pod.created, pod.ref.namespace, pod.ref.name))
         found = Offers(self._view, self._promises if self._enabled else {})
         refused: set[object] = set()
-        for number, pod in enumerate(waiting):
-            if number % _PAUSE_EVERY == _PAUSE_EVERY - 1:
+        begun = turn = self._clock.monotonic()
+        for pod in waiting:
+            if (now := self._clock.monotonic()) - turn > _TURN_SECONDS:
                 await asyncio.sleep(0)
+                turn = self._clock.monotonic()
+            if now - begun > _ROUND_SECONDS:
+                self.plans.mark(PLAN)  # the rest over a newer snapshot
+                return
             self._decide(pod, found, refused)
         self.planned.set()
 

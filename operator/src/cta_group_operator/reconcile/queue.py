@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Final, Generic, NoReturn, TypeVar
 
-from cta_group_operator.errors import ApiError, Conflict
+from cta_group_operator.errors import ApiError, Conflict, LeadershipLost
 from cta_group_operator.logs import EventLog
 from cta_group_operator.metrics import Metrics
 from cta_group_operator.ports import Clock
@@ -90,6 +90,8 @@ class WorkQueue(Generic[Key]):
         except Conflict as newer:
             _log.debug("decided_on_old_state", kind=self._kind, key=key, cause=newer)
             self._again(key)
+        except LeadershipLost:
+            self.mark(key)  # nobody runs the queue until this replica leads again
         except ApiError as failed:
             _log.warning("reconcile_failed", kind=self._kind, key=key, cause=failed)
             self._again(key)

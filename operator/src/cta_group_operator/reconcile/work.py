@@ -86,7 +86,7 @@ class Work:
             self._mark_top(pod.ref, pod.owner)
         for node in self._view.cta_nodes:
             self._nodes.mark(node.name)
-        self.placement.plans.mark(PLAN)
+        self.placement.resume()
 
     def figures(self) -> Figures:
         """Return what the metrics tell of the cluster."""
