@@ -84,7 +84,7 @@ async def test_a_fault_that_lasts_ends_the_daemon_although_a_client_lives(
     with tenant() as process, mps_node.client(ONE, process.pid) as client:
         mps_node.fail(ONE, "fault")
         state = await state_of(supervisor)
-        assert "when 1 client have ended, at the latest after 1 s" in state.reason
+        assert "when 1 client has ended, at the latest after 1 s" in state.reason
         await eventually(client.is_dead, "the daemon is killed under its client")
     mps_node.fail(ONE)
     state = await until_ready(supervisor)

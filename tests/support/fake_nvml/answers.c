@@ -103,7 +103,6 @@ int nvmlDeviceGetName(Device *device, char *text, unsigned size) {
 
 NUMBER(nvmlDeviceGetMinorNumber, gpu->minor, 1)
 NUMBER(nvmlDeviceGetNumGpuCores, gpu->cores, gpu->cores > 0)
-NUMBER(nvmlDeviceGetComputeMode, gpu->compute_mode, 1)
 NUMBER(nvmlDeviceGetPersistenceMode, gpu->persistence, 1)
 NUMBER(nvmlDeviceGetPerformanceState, 0, gpu != NULL)
 NUMBER(nvmlDeviceGetCurrPcieLinkWidth, gpu->width, gpu->width > 0)

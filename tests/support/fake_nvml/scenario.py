@@ -12,7 +12,7 @@ A scenario is a text file of lines, read by ``world.c`` at every call:
 ``link WIDTH MAX GENERATION MAX``        PCIe; without the line the calls are not supported
 ``mig CURRENT PENDING``                  1 is on; not supported on a GPU without profiles
 ``profile NUMBER ID SLICES INSTANCES SMS ENGINES MIB``  a GPU instance profile
-``compute_mode N``, ``persistence N``    NVML's numbers
+``compute_mode N``, ``persistence N``    NVML's numbers; set ones are in ``.modes`` beside it
 ``events MASK``                          supported event types; without the line none
 ``process PID BYTES MPS``                a compute process, MPS 1 for a client of MPS
 ``fail GPU CALL CODE``                   the call returns the code; GPU -1 any, CALL * every call on that GPU
@@ -36,6 +36,7 @@ XID = 8
 
 GPU_IS_LOST = 15
 NOT_SUPPORTED = 3
+NO_PERMISSION = 4
 DRIVER_NOT_LOADED = 9
 LIB_RM_VERSION_MISMATCH = 18
 UNKNOWN = 999

@@ -14,17 +14,22 @@ from pathlib import Path
 
 from cta_group_core.ids import parse_gpu_uuid
 from cta_group_plugin.adapters.nvml import NvmlSource
+from cta_group_plugin.adapters.nvml_compute_modes import NvmlComputeModes
 from cta_group_plugin.errors import DriverError
+from cta_group_plugin.ports import ComputeMode
 
 
 def answer_calls(source: NvmlSource) -> None:
-    """Do what each line of standard input says: ``open``, ``inventory``, ``processes UUID``, ``wait SECONDS``."""
+    """Do what each line of standard input says: ``open``, ``inventory``, ``processes UUID``, ``wait SECONDS``, ...."""
+    modes = NvmlComputeModes()
     calls: dict[str, Callable[..., object]] = {
         "open": source.open,
         "inventory": source.inventory,
         "processes": lambda uuid: source.processes(parse_gpu_uuid(uuid)),
         "wait": lambda seconds: source.wait_events(float(seconds)),
         "close": source.close,
+        "get_mode": lambda uuid: modes.get(parse_gpu_uuid(uuid)),
+        "set_mode": lambda uuid, mode: modes.set(parse_gpu_uuid(uuid), ComputeMode(mode)),
     }
     for line in sys.stdin:
         name, *arguments = shlex.split(line)

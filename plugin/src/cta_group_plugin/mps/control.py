@@ -35,7 +35,7 @@ class ServerStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MemoryLimit:
-    """A memory limit as far as the daemon tells it: R580 prints 17G for 17766M, 512M for 512M, and applies every MiB."""
+    """A memory limit as the daemon tells it: R580 prints 17G for 17766M, 512M for 512M, and applies every MiB."""
 
     least_mib: int
     unit_mib: int

@@ -177,7 +177,7 @@ class DaemonKeeper:
     async def _without_demand(self, whole: MpsDemand | None) -> MpsState:
         """End a daemon that nobody wants: after a while, or at once when one tenant is to have the whole GPU."""
         if living := self._life.clients.living():
-            return _not_ready(f"GPU {self._gpu}: {living} clients of its MPS daemon still live")
+            return _not_ready(f"GPU {self._gpu}: its MPS daemon still has {living} client{'s' if living > 1 else ''}")
         if whole is None and self._clock() - self._unwanted_since < self._timing.idle_seconds:
             return _not_ready(f"GPU {self._gpu}: no MPS daemon is wanted")
         await self._quit()

@@ -51,7 +51,7 @@ class TroubleWatch:
         """Say what is waited for, in words that do not change while it is waited."""
         if not living_clients:
             return f"without a client it is started anew after {self.wedged_seconds:g} s"
-        living = f"{living_clients} client{'s' if living_clients > 1 else ''}"
+        living, have = ("1 client", "has") if living_clients == 1 else (f"{living_clients} clients", "have")
         if self._trouble is Trouble.FAULT:
-            return f"it is started anew when {living} have ended, at the latest after {self.fault_seconds:g} s"
+            return f"it is started anew when {living} {have} ended, at the latest after {self.fault_seconds:g} s"
         return f"it is left alone as long as {living} may live"
