@@ -9,7 +9,6 @@ from cta_group_cli.exits import Exit
 from cta_group_cli.ports import ClusterReader, Node, Unreadable
 from cta_group_cli.table import Cell, table
 from cta_group_core.nodes import GpuHealth, GpuStatus
-from cta_group_core.rooms import largest_fit
 
 _GPU_HEADER = ("NODE", "GPU", "PRODUCT", "FREE", "CAPACITY", "LARGEST", "HEALTH")
 _HOLDER_HEADER = ("NODE", "GPU", "NAMESPACE", "POD", "CONTAINER", "GROUPS", "MEMORY MiB")
@@ -69,7 +68,7 @@ def _gpu_rows(node: Node) -> Iterator[tuple[Cell, ...]]:
     if not node.status.gpus:
         yield (name, "-", "no GPU", 0, 0, 0, "-")
     for gpu in sorted(node.status.gpus, key=lambda gpu: (gpu.index, gpu.uuid)):
-        largest = largest_fit([gpu.room()]) if gpu.is_placeable else 0
+        largest = gpu.room(node.status.enforcement.policy).largest if gpu.is_placeable else 0
         yield (name, str(gpu.index), gpu.product, gpu.free, gpu.capacity, largest, _health(gpu))
 
 

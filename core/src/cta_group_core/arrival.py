@@ -6,7 +6,6 @@ is made only when **every** order ends well. A pod that never arrives is covered
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from cta_group_core.errors import RequestRefused
 from cta_group_core.placement import choose_gpus
@@ -20,7 +19,7 @@ reached only by many different sizes at once; they are asked about again when so
 def arrive(rooms: Sequence[GpuRoom], groups: int) -> tuple[GpuRoom, ...]:
     """Return the rooms after one request was served by best fit, or raise what the plugin would."""
     taken = {room.uuid: min(groups, room.units.capacity) for room in choose_gpus(rooms, groups)}
-    return tuple(replace(room, free=room.free - taken[room.uuid]) if room.uuid in taken else room for room in rooms)
+    return tuple(room.after(taken[room.uuid]) if room.uuid in taken else room for room in rooms)
 
 
 def every_order_fits(rooms: Sequence[GpuRoom], requests: Sequence[int], *, max_steps: int = MAX_STEPS) -> bool:
@@ -33,9 +32,9 @@ def has_room_for_any_order(rooms: Sequence[GpuRoom], requests: Sequence[int]) ->
 
     A request of s groups fails only when each GPU that has s free now is left with less, which is at most s less one
     step. The other requests together cannot do that when they take fewer groups than would have to be taken. Holds for
-    GPUs of one kind and requests that each fit on one of them.
+    GPUs of one kind that take any size, and requests that each fit on one of them.
     """
-    if not rooms or any(room.units != rooms[0].units for room in rooms):
+    if not rooms or any(room.units != rooms[0].units or room.shares is not None for room in rooms):
         return False
     units, total = rooms[0].units, sum(requests)
     for groups in set(requests):
@@ -46,7 +45,7 @@ def has_room_for_any_order(rooms: Sequence[GpuRoom], requests: Sequence[int]) ->
 
 
 def _tried_every_order(rooms: Sequence[GpuRoom], requests: Sequence[int], max_steps: int) -> bool:
-    seen: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()
+    seen: set[tuple[tuple[tuple[int, frozenset[int] | None], ...], tuple[int, ...]]] = set()
     stack = [(tuple(rooms), tuple(sorted(requests)))]
     steps = 0
     while stack:
@@ -62,7 +61,7 @@ def _tried_every_order(rooms: Sequence[GpuRoom], requests: Sequence[int], max_st
             if steps > max_steps:
                 return False
             rest = (*left[:place], *left[place + 1 :])
-            state = (tuple(room.free for room in after), rest)
+            state = (tuple((room.free, room.shares) for room in after), rest)
             if state not in seen:
                 seen.add(state)
                 stack.append((after, rest))

@@ -94,10 +94,10 @@ def safe_nodes(pod: PodTerms, requests: Sequence[int], offers: Iterable[NodeOffe
 def _likely_rank(pod: PodTerms, requests: Sequence[int], offer: NodeOffer) -> Rank | None:
     """Return the rank that the node has unless something but its GPUs speaks against it; None when they do."""
     groups, rooms = requests[0], offer.promised
-    alone = [room.free for room in rooms if room.units.capacity >= groups and room.units.allows(groups)]
+    alone = [room for room in rooms if room.units.capacity >= groups and room.units.allows(groups)]
     if len(requests) > 1 or not alone:
         return judge(pod, requests, offer).rank
-    least = min((free for free in alone if free >= groups), default=None)
+    least = min((room.free for room in alone if room.takes(groups)), default=None)
     if least is None:
         return None
     return (least - groups, sum(room.free for room in rooms) - groups, offer.facts.name)

@@ -12,7 +12,7 @@ from pydantic.alias_generators import to_camel
 
 from cta_group_core.errors import ContradictoryGpu
 from cta_group_core.ids import GpuUuid, parse_gpu_uuid
-from cta_group_core.rooms import GpuRoom, largest_fit
+from cta_group_core.rooms import GpuRoom, SharePolicy, largest_fit
 from cta_group_core.units import GpuUnits
 
 
@@ -128,10 +128,12 @@ class GpuStatus(ApiModel):
         """Tell whether new groups of this GPU may be promised."""
         return self.capacity > 0 and self.withheld is None and self.health is GpuHealth.HEALTHY
 
-    def room(self) -> GpuRoom:
+    def room(self, policy: SharePolicy = SharePolicy.COOPERATIVE) -> GpuRoom:
         """Return this GPU as the placement rule sees it, its health aside; call it for a GPU with capacity only."""
+        strict = policy is SharePolicy.STRICT_UNIFORM
+        shares = frozenset(held.groups for held in self.allocations) if strict else None
         units = GpuUnits(sm_count=self.sm_count, capacity=self.capacity, minimum=self.minimum, step=self.step)
-        return GpuRoom(uuid=self.gpu_uuid, index=self.index, units=units, free=self.free)
+        return GpuRoom(uuid=self.gpu_uuid, index=self.index, units=units, free=self.free, shares=shares)
 
     @property
     def gpu_uuid(self) -> GpuUuid:
@@ -143,9 +145,15 @@ class Enforcement(ApiModel):
     """Which dimensions are limited on this node, and how."""
 
     backend: str = "percentage"
-    mode: str = "cooperative"
+    mode: str = SharePolicy.COOPERATIVE.value
     compute: bool = True
     memory: bool = True
+
+    @property
+    def policy(self) -> SharePolicy:
+        """The mode as the placement rule knows it; one of a newer plugin that is not known here restricts nothing."""
+        known = {policy.value: policy for policy in SharePolicy}
+        return known.get(self.mode, SharePolicy.COOPERATIVE)
 
 
 class NodeStatus(ApiModel):
@@ -165,7 +173,7 @@ class NodeStatus(ApiModel):
 
     def rooms(self) -> list[GpuRoom]:
         """Return the GPUs that new groups can be promised on."""
-        return [gpu.room() for gpu in self.gpus if gpu.is_placeable]
+        return [gpu.room(self.enforcement.policy) for gpu in self.gpus if gpu.is_placeable]
 
     def with_totals(self) -> Self:
         """Return this status with the node's totals made from its GPUs, so that they can never contradict."""

@@ -2,7 +2,8 @@
 
 A request that one GPU here could serve goes to one GPU: the one with the fewest free groups that still has room (best
 fit; ties by index, then UUID). Several GPUs only as whole, entirely free GPUs of one capacity. Anything else is refused
-in words that say what was asked, what is free on each GPU and what would fit.
+in words that say what was asked, what is free on each GPU and what would fit. Where the policy is strict-uniform, a GPU
+has room for shares of the one size that it serves already.
 """
 
 from collections import defaultdict
@@ -10,10 +11,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from cta_group_core.errors import DoesNotFit, RequestNotAllowed
 from cta_group_core.ids import GpuUuid, GroupId, by_gpu
-from cta_group_core.rooms import GpuRoom, by_capacity, describe_fit, describe_free, largest_fit
+from cta_group_core.rooms import GpuRoom, SharePolicy, by_capacity, describe_fit, describe_free, largest_fit
 from cta_group_core.units import GpuUnits
 
-__all__ = ["GpuRoom", "check_ids", "choose_gpus", "choose_ids", "largest_fit"]
+__all__ = ["GpuRoom", "SharePolicy", "check_ids", "choose_gpus", "choose_ids", "largest_fit"]
 
 
 def choose_gpus(rooms: Sequence[GpuRoom], groups: int, *, holding: Collection[GpuUuid] = ()) -> tuple[GpuRoom, ...]:
@@ -60,7 +61,7 @@ def _not_allowed(rooms: Sequence[GpuRoom], groups: int) -> str:
 
 
 def _one_gpu(alone: Iterable[GpuRoom], groups: int, holding: Collection[GpuUuid]) -> tuple[GpuRoom, ...]:
-    fitting = (room for room in alone if room.free >= groups)
+    fitting = (room for room in alone if room.takes(groups))
     best = min(fitting, key=lambda room: (room.uuid not in holding, *_best_fit_order(room)), default=None)
     return (best,) if best else ()
 
@@ -90,13 +91,15 @@ def choose_ids(
     available: Collection[GroupId],
     must_include: Collection[GroupId],
     groups: int,
+    shares: Mapping[GpuUuid, frozenset[int]] | None = None,
 ) -> tuple[GroupId, ...]:
     """Return exactly ``groups`` ids out of ``available``, all of one GPU or of whole GPUs, in ascending order.
 
     ``units_by_gpu`` holds index and units of each healthy GPU; ids of other GPUs, or beyond a GPU's capacity, are
     never chosen. ``must_include`` are ids that kubelet reuses from the pod's init containers; they are part of the
     answer and decide the GPU. A list that is shorter than asked is never returned, since kubelet fills it up at
-    random: the refusal is an error instead.
+    random: the refusal is an error instead. ``shares`` holds, where the policy is strict-uniform, the sizes of the
+    shares that others hold on each GPU; None: any sizes live together.
     """
     # Sets of numbers per GPU, and only the chosen GPU's numbers sorted: this runs while kubelet waits.
     free = _numbers(units_by_gpu, available)
@@ -105,7 +108,7 @@ def choose_ids(
     for uuid, numbers in kept.items():
         free.setdefault(uuid, set()).update(numbers)
     rooms = [
-        GpuRoom(uuid=uuid, index=index, units=units, free=len(free.get(uuid, ())))
+        GpuRoom(uuid=uuid, index=index, units=units, free=len(free.get(uuid, ())), shares=_shares_of(uuid, shares))
         for uuid, (index, units) in units_by_gpu.items()
     ]
     ids: list[GroupId] = []
@@ -114,6 +117,10 @@ def choose_ids(
         others = sorted(free[room.uuid] - reused)[: min(groups, room.units.capacity) - len(reused)]
         ids += (GroupId(gpu=room.uuid, number=number) for number in sorted([*reused, *others]))
     return tuple(sorted(ids, key=lambda group_id: group_id.gpu))
+
+
+def _shares_of(gpu: GpuUuid, shares: Mapping[GpuUuid, frozenset[int]] | None) -> frozenset[int] | None:
+    return None if shares is None else shares.get(gpu, frozenset())
 
 
 def _numbers(units_by_gpu: Mapping[GpuUuid, tuple[int, GpuUnits]], ids: Iterable[GroupId]) -> dict[GpuUuid, set[int]]:
@@ -143,11 +150,17 @@ def _check_kept(
         raise RequestNotAllowed(f"asked for {groups} groups that reuse {held}; ask for {held} or more")
 
 
-def check_ids(units_by_gpu: Mapping[GpuUuid, GpuUnits], ids: Collection[GroupId]) -> tuple[GpuUuid, ...]:
+def check_ids(
+    units_by_gpu: Mapping[GpuUuid, GpuUnits],
+    ids: Collection[GroupId],
+    *,
+    shares: Mapping[GpuUuid, frozenset[int]] | None = None,
+) -> tuple[GpuUuid, ...]:
     """Return the GPUs that ``ids`` lie on, or raise why no container may get them.
 
     kubelet may hand out another set than was preferred (reuse, random top-up), so this is asked again before a slice
-    is given: every id known and named once, one GPU in an allowed size, or whole GPUs of one capacity only.
+    is given: every id known and named once, one GPU in an allowed size, or whole GPUs of one capacity only. ``shares``
+    as for :func:`choose_ids`.
     """
     chosen = by_gpu(set(ids))
     for uuid, members in chosen.items():
@@ -161,9 +174,19 @@ def check_ids(units_by_gpu: Mapping[GpuUuid, GpuUnits], ids: Collection[GroupId]
     if len(chosen) == 1:
         ((uuid, members),) = chosen.items()
         units_by_gpu[uuid].check_fraction(len(members))
+        _check_uniform(uuid, len(members), _shares_of(uuid, shares))
         return (uuid,)
     _check_whole_gpus(units_by_gpu, chosen)
     return tuple(chosen)
+
+
+def _check_uniform(gpu: GpuUuid, groups: int, shares: frozenset[int] | None) -> None:
+    if shares is not None and not shares <= {groups}:
+        sizes = " and ".join(map(str, sorted(shares)))
+        raise DoesNotFit(
+            f"{groups} groups on {gpu}, which is shared in {sizes}: with enforcement mode {SharePolicy.STRICT_UNIFORM} "
+            "a GPU serves shares of one size at a time"
+        )
 
 
 def _check_whole_gpus(units_by_gpu: Mapping[GpuUuid, GpuUnits], chosen: Mapping[GpuUuid, tuple[GroupId, ...]]) -> None:

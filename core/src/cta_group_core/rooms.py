@@ -5,11 +5,22 @@ here, so that pod events, ``kubectl cta explain`` and the command line use the s
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Self
 
 from cta_group_core.errors import ContradictoryGpu
 from cta_group_core.ids import GpuUuid
 from cta_group_core.units import GpuUnits
+
+
+class SharePolicy(StrEnum):
+    """Which shares may be on one GPU at the same time. The words are those of CTANode's ``enforcement.mode``."""
+
+    COOPERATIVE = "cooperative"
+    """Any. The driver holds every client to the largest of them, and to its own only as long as it wants to be held."""
+    STRICT_UNIFORM = "strict-uniform"
+    """Shares of one size, so that the largest is each one's own and nobody can get more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +33,8 @@ class GpuRoom:
     units: GpuUnits
     free: int
     """Groups that nobody holds, 0 to the capacity; anything else raises :class:`ContradictoryGpu`."""
+    shares: frozenset[int] | None = None
+    """Sizes of the shares that are held, and only their like joins them (strict-uniform). None: any size does."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.free <= self.units.capacity:
@@ -31,6 +44,24 @@ class GpuRoom:
     def is_entirely_free(self) -> bool:
         """Tell whether nobody holds anything of this GPU."""
         return self.free == self.units.capacity
+
+    def takes(self, groups: int) -> bool:
+        """Tell whether a share of ``groups`` has room here now; whether its size is allowed is another matter."""
+        return self.free >= groups and (self.shares is None or self.shares <= {groups})
+
+    def after(self, groups: int) -> Self:
+        """Return the room when a share of ``groups`` has come."""
+        shares = None if self.shares is None else self.shares | {groups}
+        return replace(self, free=self.free - groups, shares=shares)
+
+    @property
+    def largest(self) -> int:
+        """The largest share that has room here now, in groups; 0 when none has."""
+        if self.shares:
+            (only, *others) = self.shares
+            return only if not others and self.takes(only) else 0
+        fitting = self.free - self.free % self.units.step
+        return fitting if fitting >= self.units.minimum else 0
 
 
 def by_capacity(rooms: Iterable[GpuRoom]) -> dict[int, list[GpuRoom]]:
@@ -43,12 +74,7 @@ def by_capacity(rooms: Iterable[GpuRoom]) -> dict[int, list[GpuRoom]]:
 
 def largest_fit(rooms: Iterable[GpuRoom]) -> int:
     """Return the largest request on one GPU that fits now, in groups; 0 when nothing does."""
-    return max((_largest_on(room) for room in rooms), default=0)
-
-
-def _largest_on(room: GpuRoom) -> int:
-    fitting = room.free - room.free % room.units.step
-    return fitting if fitting >= room.units.minimum else 0
+    return max((room.largest for room in rooms), default=0)
 
 
 def describe_free(rooms: Sequence[GpuRoom]) -> str:
@@ -66,12 +92,13 @@ def describe_free(rooms: Sequence[GpuRoom]) -> str:
 
 
 def _continues(before: GpuRoom, room: GpuRoom) -> bool:
-    same = (before.free, before.units.capacity) == (room.free, room.units.capacity)
+    same = (before.free, before.units.capacity, before.shares) == (room.free, room.units.capacity, room.shares)
     return same and room.index == before.index + 1
 
 
 def _phrase(first: GpuRoom, last: GpuRoom) -> str:
-    numbers = f"{first.free} of {first.units.capacity}"
+    sizes = " and ".join(map(str, sorted(first.shares or ())))
+    numbers = f"{first.free} of {first.units.capacity}" + (f" (shared in {sizes})" if sizes else "")
     if first is last:
         return f"GPU {first.index}: {numbers}"
     return f"GPU {first.index}-{last.index}: {numbers} each"
