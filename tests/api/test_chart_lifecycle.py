@@ -43,8 +43,8 @@ class Release:
         self._must(self.run("rollback"))
 
     def uninstall(self) -> None:
-        """Uninstall it."""
-        self._must(self.run("uninstall", "--wait"))
+        """Uninstall it; here runs no kubelet, so the Job that releases gates would only wait for its deadline."""
+        self._must(self.run("uninstall", "--wait", "--no-hooks"))
 
     def pod_templates(self) -> dict[str, Any]:
         """Return the pod templates that the API server has."""
@@ -81,7 +81,7 @@ def release(empty: ControlPlane) -> Iterator[Release]:
     """Return the release, not installed; afterwards nothing of it is left, the kept kinds neither."""
     made = Release(empty)
     yield made
-    made.run("uninstall", "--wait")
+    made.run("uninstall", "--wait", "--no-hooks")
     Kubectl.admin(empty).run("delete", "-f", str(ROOT / "crds"), "--wait")
 
 

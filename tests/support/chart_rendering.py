@@ -31,10 +31,15 @@ def scenario_file(scenario: str) -> Path:
 
 
 @cache
-def render_text(scenario: str, *settings: str, program: str = "helm", namespace: str = NAMESPACE) -> str:
-    """Return the manifests of a scenario as text; ``settings`` are ``key=value`` as for ``helm --set``."""
+def render_text(
+    scenario: str, *settings: str, program: str = "helm", namespace: str = NAMESPACE, hooks: bool = False
+) -> str:
+    """Return the manifests of a scenario as text; ``settings`` are ``key=value`` as for ``helm --set``.
+
+    Without ``hooks`` it is what the release consists of while it is installed.
+    """
     sets = [argument for setting in settings for argument in ("--set", setting)]
-    files = ("--values", scenario_file(scenario))
+    files = ("--values", scenario_file(scenario), *(() if hooks else ("--no-hooks",)))
     done = helm("template", RELEASE, CHART, "--namespace", namespace, *files, *sets, program=program)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -44,6 +49,13 @@ def render(scenario: str, *settings: str, program: str = "helm", namespace: str 
     """Return the objects of a scenario, in Helm's order; a fresh copy each time."""
     text = render_text(scenario, *settings, program=program, namespace=namespace)
     return [document for document in yaml.load_all(text, Loader=yaml.CSafeLoader) if document]
+
+
+def render_hooks(scenario: str, *settings: str, program: str = "helm") -> list[Manifest]:
+    """Return the objects that Helm makes beside the release and deletes itself."""
+    text = render_text(scenario, *settings, program=program, hooks=True)
+    documents = [document for document in yaml.load_all(text, Loader=yaml.CSafeLoader) if document]
+    return [one for one in documents if "helm.sh/hook" in one["metadata"].get("annotations", {})]
 
 
 def refusal(*settings: str, values: Sequence[Path] = (), program: str = "helm", namespace: str = NAMESPACE) -> str:

@@ -1,6 +1,6 @@
-"""The command ``cta-group-operator``: reads the settings and starts the operator.
+"""The command ``cta-group-operator``: reads the settings and starts the operator, or releases what it holds back.
 
-Exit codes: 0 ended as asked, 1 ended because it could not go on, 2 a setting is wrong.
+Exit codes: 0 ended as asked, 1 could not go on or left something undone, 2 a setting is wrong.
 """
 
 import argparse
@@ -30,22 +30,42 @@ Against a cluster from outside, without the admission endpoint:
   cta-group-operator run --kubeconfig ~/.kube/config --webhook-port 0"""
 
 
+_ABOUT_GATES = """\
+Take the scheduling gate ctagroup.dev/placement off every pod that waits for a GPU; the pods are then scheduled as they
+are. For the end of an installation: without the operator nothing else takes these gates off. The chart's uninstall runs
+it by itself.
+
+  kubectl -n cta-group exec deploy/cta-group-operator -- cta-group-operator release-gates    while it is installed
+  cta-group-operator release-gates --kubeconfig ~/.kube/config                               afterwards
+
+While the operator runs with placement on, new pods are gated anew. Exit status 1: some pods are gated still."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     try:
-        settings = settings_of(build_parser(os.environ).parse_args(arguments))
-        set_up_logs(settings.log_level, settings.log_format)
-        return _run(settings)
+        parsed = build_parser(os.environ).parse_args(arguments)
+        return _release_gates(parsed) if parsed.command == "release-gates" else _start(settings_of(parsed))
     except BadSetting as bad:
         print(f"cta-group-operator: {bad}", file=sys.stderr)
         return _BAD_INPUT
 
 
-def _run(settings: Settings) -> int:
-    # Imported here, so that --help does not wait for kopf.
+# Imported where they are used, so that --help does not wait for kopf.
+def _start(settings: Settings) -> int:
     from cta_group_operator.app import run  # noqa: PLC0415
 
+    set_up_logs(settings.log_level, settings.log_format)
     return run(settings)
+
+
+def _release_gates(parsed: argparse.Namespace) -> int:
+    from cta_group_operator.release_gates import GateSettings, run  # noqa: PLC0415
+
+    settings = GateSettings(parsed.kubeconfig, parsed.resource_name, float(parsed.timeout_seconds))
+    report = run(settings)
+    print(report.words(settings.resource_name))
+    return 0 if report.is_done else 1
 
 
 def build_parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
@@ -53,27 +73,37 @@ def build_parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="cta-group-operator", description=_ABOUT)
     parser.add_argument("--version", action="version", version=f"cta-group-operator {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    run = commands.add_parser(
-        "run",
-        help="run the operator",
-        description=_ABOUT_RUN,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    formatter = argparse.RawDescriptionHelpFormatter
+    run = commands.add_parser("run", help="run the operator", description=_ABOUT_RUN, formatter_class=formatter)
     options = Options(run, environment)
     _add_cluster_options(options)
     _add_webhook_options(options)
     _add_process_options(options)
+    what = "take the gate of placement off every waiting pod"
+    gates = commands.add_parser("release-gates", help=what, description=_ABOUT_GATES, formatter_class=formatter)
+    _add_gate_options(Options(gates, environment))
     return parser
+
+
+def _add_gate_options(options: Options) -> None:
+    _add_what_and_where(options)
+    options.add("--timeout-seconds", whole_number(1, 3600), 45, "how long it tries", "SECONDS")
 
 
 def _add_cluster_options(options: Options) -> None:
     default = Settings(identity="")
-    options.add("--resource-name", resource_name, default.resource_name, "resource that pods ask for", "NAME")
+    _add_what_and_where(options)
     options.add("--namespace", str, own_namespace(default.namespace), "namespace that the operator runs in", "NAME")
     options.add("--lease-name", str, default.lease_name, "lease by which one replica leads", "NAME")
     options.add("--placement", one_of("on", "off"), "on", "gate pods and choose their nodes", "on|off")
     meaning = "what admission does about vLLM's arguments"
     options.add("--alignment", one_of(*Alignment), default.alignment.value, meaning, "|".join(Alignment))
+
+
+def _add_what_and_where(options: Options) -> None:
+    options.add(
+        "--resource-name", resource_name, Settings(identity="").resource_name, "resource that pods ask for", "NAME"
+    )
     options.add("--kubeconfig", absolute_path, None, "how to reach the API; default: the pod's service account", "FILE")
 
 
