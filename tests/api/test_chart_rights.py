@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from chart_rendering import NAMESPACE, of_kind, pod_templates, render
 from cluster_harness.control_plane import ControlPlane
@@ -17,6 +16,7 @@ from cluster_harness.waiting import wait_for
 from gpu_cluster import OURS, GpuCluster
 from kubectl import Kubectl
 from operator_process import OperatorProcess, running_operator
+from service_account import kubeconfig_of
 
 _OPERATOR = f"system:serviceaccount:{NAMESPACE}:cta-group-operator"
 _KINDS = (
@@ -68,27 +68,6 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ControlP
         yield running, log
 
 
-def _kubeconfig(control_plane: ControlPlane, folder: Path) -> Path:
-    """Write how the operator's pod would reach the API server: with a token of its service account."""
-    account = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/cta-group-operator/token"
-    token = control_plane.api.create(account, {"spec": {"audiences": []}})["status"]["token"]
-    cluster = {
-        "server": control_plane.server,
-        "certificate-authority": str(control_plane.certificate_authority),
-    }
-    content = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "c", "cluster": cluster}],
-        "users": [{"name": "operator", "user": {"token": token}}],
-        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "operator"}}],
-        "current-context": "c",
-    }
-    file = folder / "operator.kubeconfig"
-    file.write_text(yaml.safe_dump(content))
-    return file
-
-
 def _arguments() -> list[str]:
     """Return the chart's arguments of the operator, on a port of this machine."""
     container = pod_templates(render("default"))["cta-group-operator"]["spec"]["containers"][0]
@@ -105,7 +84,8 @@ def operator(audited: tuple[ControlPlane, Path], tmp_path: Path) -> Iterator[Ope
     admin.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     admin.apply(*(manifest for manifest in render("default") if manifest["kind"] in _KINDS))
     wait_for(lambda: control_plane.api.find(f"/apis/{OURS.removeprefix('/apis/')}"), "the kinds")
-    with running_operator(_kubeconfig(control_plane, tmp_path), NAMESPACE, tmp_path, *_arguments()) as running:
+    kubeconfig = kubeconfig_of(control_plane, NAMESPACE, "cta-group-operator", tmp_path)
+    with running_operator(kubeconfig, NAMESPACE, tmp_path, *_arguments()) as running:
         wait_for(running.ready, "the operator to be ready")
         yield running
 

@@ -3,8 +3,11 @@
 import http.client
 import json
 import ssl
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+
+import yaml
 
 from cluster_harness.control_plane import ControlPlane
 from cluster_harness.errors import ApiError
@@ -18,8 +21,7 @@ class ServiceAccount:
     def __init__(self, control_plane: ControlPlane, namespace: str, name: str) -> None:
         self._server = urlsplit(control_plane.server)
         self._tls = ssl.create_default_context(cafile=str(control_plane.certificate_authority))
-        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
-        self._token = control_plane.api.create(path, {"spec": {"audiences": []}})["status"]["token"]
+        self._token = token_of(control_plane, namespace, name)
 
     def merge_patch(self, path: str, content: Any) -> dict[str, Any]:
         """Merge into the object at the path; ApiError when that is refused."""
@@ -36,3 +38,25 @@ class ServiceAccount:
             raise ApiError(f"PATCH {path}", answer.status, text)
         stored: dict[str, Any] = json.loads(text)
         return stored
+
+
+def token_of(control_plane: ControlPlane, namespace: str, name: str) -> str:
+    """Return a token made for the account now."""
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
+    return str(control_plane.api.create(path, {"spec": {"audiences": []}})["status"]["token"])
+
+
+def kubeconfig_of(control_plane: ControlPlane, namespace: str, name: str, folder: Path) -> Path:
+    """Write how a program of the account reaches the API server, and return the file."""
+    cluster = {"server": control_plane.server, "certificate-authority": str(control_plane.certificate_authority)}
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": cluster}],
+        "users": [{"name": name, "user": {"token": token_of(control_plane, namespace, name)}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": name}}],
+        "current-context": "c",
+    }
+    file = folder / f"{name}.kubeconfig"
+    file.write_text(yaml.safe_dump(content))
+    return file

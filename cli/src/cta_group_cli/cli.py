@@ -10,6 +10,7 @@ from cta_group_cli.errors import BadInput, CommandError
 from cta_group_cli.exits import Exit
 
 if TYPE_CHECKING:
+    from cta_group_cli.adapters.rest import Rest
     from cta_group_cli.ports import ClusterReader
 
 _PROGRAM = "kubectl cta"
@@ -24,6 +25,7 @@ examples:
   kubectl cta explain deployment/llama -n team-a      why it does not run, in one sentence with numbers
   kubectl cta quota -n team-a                         what the team may hold and holds
   kubectl cta plan --gpu h100-sxm --groups 32         SMs and memory of such a slice; needs no cluster
+  kubectl cta doctor                                  what is wrong with the nodes and the release, and how to mend it
 
 exit status of every command: 0 fine, 1 something needs a person, 2 it could not be answered"""
 
@@ -72,6 +74,21 @@ examples:
 A request is a fraction of one GPU in whole steps, one whole GPU, or several whole GPUs; a plan is about one.
 Exit status 2: no such request, or no such GPU; the sentence says what there is."""
 
+_DOCTOR = """\
+Say what is wrong with the release and its nodes, the worst first, and how to mend each.
+
+examples:
+  kubectl cta doctor
+  kubectl cta doctor gpu-node-7
+  kubectl cta doctor -o json | jq '.findings[] | select(.severity == "error")'
+
+It reads what the nodes publish, Nodes, the release's workloads and pods, webhook, policies, the pods that ask for
+groups and kubelet's feature gates, and lets the API server admit a pod for show (nothing is stored). What you may not
+read is said and not looked at. On a node itself, also without a cluster, driver, MPS and kubelet are asked by
+  kubectl -n cta-group exec ds/cta-group-plugin -- cta-group-plugin doctor
+Exit status 1: a finding that is an error or a warning; what is only worth knowing (info) leaves it 0. 2: no such node,
+or the cluster does not answer."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status (see :class:`Exit`)."""
@@ -105,6 +122,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_explain(commands)
     _add_quota(commands)
     _add_plan(commands)
+    _add_doctor(commands)
     return parser
 
 
@@ -144,6 +162,13 @@ def _add_plan(commands: _Commands) -> None:
     plan.set_defaults(run=_run_plan)
 
 
+def _add_doctor(commands: _Commands) -> None:
+    doctor = _command(commands, "doctor", "what is wrong with nodes and release, and how to mend it", _DOCTOR)
+    doctor.add_argument("node", nargs="?", metavar="NODE", help="only this node")
+    _add_connection(doctor, with_namespace=False)
+    doctor.set_defaults(run=_run_doctor)
+
+
 def _command(commands: _Commands, name: str, what_for: str, about: str) -> argparse.ArgumentParser:
     formatter = argparse.RawDescriptionHelpFormatter
     parser = commands.add_parser(name, help=what_for, description=about, formatter_class=formatter)
@@ -166,11 +191,17 @@ def _add_connection(parser: argparse.ArgumentParser, *, with_namespace: bool) ->
 
 
 def _connect(arguments: argparse.Namespace) -> "ClusterReader":
-    from cta_group_cli.adapters.connection import Connection
     from cta_group_cli.adapters.kubernetes_reader import KubernetesReader
 
+    return KubernetesReader(_rest(arguments))
+
+
+def _rest(arguments: argparse.Namespace) -> "Rest":
+    from cta_group_cli.adapters.connection import Connection
+    from cta_group_cli.adapters.rest import Rest
+
     kubeconfig = arguments.kubeconfig or os.environ.get("KUBECONFIG") or None
-    return KubernetesReader(Connection(kubeconfig, arguments.context, arguments.request_timeout))
+    return Rest(Connection(kubeconfig, arguments.context, arguments.request_timeout))
 
 
 def _run_top(arguments: argparse.Namespace) -> Exit:
@@ -201,3 +232,11 @@ def _run_plan(arguments: argparse.Namespace) -> Exit:
     if arguments.groups is None:
         raise BadInput("--groups is missing: say how many CTA groups, such as --groups 32")
     return show_plan(arguments.gpu, arguments.groups, reserve_mib=arguments.reserve_mib, as_json=bool(arguments.output))
+
+
+def _run_doctor(arguments: argparse.Namespace) -> Exit:
+    from cta_group_cli.adapters.doctor_reader import KubernetesDoctorReader
+    from cta_group_cli.doctor.show import show_checkup
+
+    reader = KubernetesDoctorReader(_rest(arguments))
+    return show_checkup(reader, arguments.node, as_json=bool(arguments.output))

@@ -6,6 +6,7 @@
     ├── BadInput             what was typed cannot be meant
     ├── NotFound             what was named does not exist
     └── ClusterUnavailable   the cluster does not answer, or refuses, or is not set up
+        └── AccessDenied     whoever asks may not read this
 """
 
 
@@ -23,3 +24,7 @@ class NotFound(CommandError):
 
 class ClusterUnavailable(CommandError):
     """The cluster does not answer or refuses; names what was asked of it."""
+
+
+class AccessDenied(ClusterUnavailable):
+    """Whoever asks may not do this; names what was asked."""

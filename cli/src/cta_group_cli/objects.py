@@ -22,6 +22,7 @@ class Metadata(ApiModel):
     uid: str = ""
     creation_timestamp: str = ""
     owner_references: tuple[Owner, ...] = ()
+    labels: dict[str, str] = Field(default_factory=dict)
     annotations: dict[str, str] = Field(default_factory=dict)
 
     @property
@@ -50,6 +51,8 @@ class Container(ApiModel):
     """A container of a pod or of a template."""
 
     name: str
+    image: str = ""
+    args: tuple[str, ...] = ()
     resources: Resources = Resources()
 
 
@@ -66,6 +69,7 @@ class PodSpec(ApiModel):
     init_containers: tuple[Container, ...] = ()
     scheduling_gates: tuple[Gate, ...] = ()
     node_name: str = ""
+    runtime_class_name: str = ""
 
 
 class StateDetail(ApiModel):

@@ -25,6 +25,12 @@ LABEL_SIMULATED: Final = f"{API_GROUP}/simulated"
 LABEL_GPU_PRODUCT: Final = f"{API_GROUP}/gpu-product"
 LABEL_GROUPS_PER_GPU: Final = f"{API_GROUP}/groups-per-gpu"
 
+LABEL_PART_OF: Final = "app.kubernetes.io/part-of"
+"""On every object of the chart: :data:`PART_OF`. Read by ``kubectl cta doctor``."""
+PART_OF: Final = "cta-group"
+LABEL_COMPONENT: Final = "app.kubernetes.io/component"
+"""On every object of the chart: plugin, mps, operator, policies, ..."""
+
 # --- the scheduling gate of placement
 GATE_PLACEMENT: Final = f"{API_GROUP}/placement"
 """Put on a pod at its admission, removed by the operator once a GPU has room."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 
 class Severity(StrEnum):
@@ -14,6 +15,9 @@ class Severity(StrEnum):
     """Something works worse than people will expect, or will break."""
     INFO = "info"
     """Worth knowing."""
+
+
+_MARGIN: Final = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +32,26 @@ class Finding:
     remedy: str
     """How to mend it. Never empty: what nobody can mend is no finding."""
 
+    def as_json(self) -> dict[str, str]:
+        """Return the facts for programs."""
+        return {
+            "severity": self.severity.value,
+            "subject": self.subject,
+            "sentence": self.sentence,
+            "remedy": self.remedy,
+        }
+
+    def as_text(self) -> str:
+        """Return two lines for people."""
+        margin = " " * _MARGIN
+        return f"{self.severity.upper():<{_MARGIN}}{self.subject}: {self.sentence}\n{margin}Mend it: {self.remedy}"
+
 
 def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Return the findings by severity; those of one severity stay in their order."""
     return tuple(sorted(findings, key=lambda finding: list(Severity).index(finding.severity)))
+
+
+def need_a_person(findings: Iterable[Finding]) -> bool:
+    """Tell whether something is to be done; what is only worth knowing needs nobody."""
+    return any(finding.severity is not Severity.INFO for finding in findings)

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Final
 
 from cta_group_core.compatibility.findings import Finding, Severity
-from cta_group_core.compatibility.versions import KubernetesVersion
+from cta_group_core.compatibility.versions import KubernetesVersion, parsed_or_none
 from cta_group_core.errors import InvalidText
 
 TOOLKIT_MPS_FOLDER: Final = "/tmp/nvidia-mps"  # noqa: S108 - the container toolkit's own name, never written by us
@@ -31,6 +31,12 @@ class HostFacts:
     """Groups are named by the GPU's UUID rather than by a short name."""
 
 
+def is_churning_version(text: str) -> bool:
+    """Tell whether a kubelet of this version writes statuses again and again, unless its gates are off."""
+    version = parsed_or_none(KubernetesVersion.parse, text)
+    return version is not None and _ON_SINCE <= version <= _SEEN_UNTIL
+
+
 def host_findings(host: HostFacts) -> tuple[Finding, ...]:
     """Return what is wrong with a host and its kubelet."""
     return (*_toolkit(host), *_kubelet(host))
@@ -51,7 +57,7 @@ def _kubelet(host: HostFacts) -> Iterator[Finding]:
     if host.kubelet_version is None:
         return
     try:
-        version = KubernetesVersion.parse(host.kubelet_version)
+        KubernetesVersion.parse(host.kubelet_version)
     except InvalidText as problem:
         yield Finding(
             Severity.INFO,
@@ -60,7 +66,7 @@ def _kubelet(host: HostFacts) -> Iterator[Finding]:
             "report the version as a defect of this project",
         )
         return
-    if _ON_SINCE <= version <= _SEEN_UNTIL and host.feature_gates.get(_STATUS_GATE, True):
+    if is_churning_version(host.kubelet_version) and host.feature_gates.get(_STATUS_GATE, True):
         size = "about 80 bytes" if host.long_ids else "about 45 bytes"
         yield Finding(
             Severity.WARNING,

@@ -1,0 +1,126 @@
+"""Whether pods are seen at their admission: the webhook, the policies, and pods that came past them."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from cta_group_cli.doctor.gather import Facts
+from cta_group_cli.doctor_facts import WebhookConfiguration
+from cta_group_cli.objects import Pod
+from cta_group_core.compatibility.findings import Finding, Severity
+from cta_group_core.names import LABEL_REQUESTS
+
+_PATH_REMEDY: Final = (
+    "let the API server reach the operator's pods on webhook.port: a private cluster often allows 10250 only "
+    "(webhook.port: 10250, or operator.hostNetwork: true where pods cannot be reached); then make those pods again"
+)
+_SLOW_PART: Final = 0.75
+"""Of the webhook's own time limit."""
+_SHOWN: Final = 3
+
+
+def admission_findings(facts: Facts) -> Iterator[Finding]:
+    """Yield what is wrong with the admission of pods."""
+    for configuration in facts.webhooks:
+        yield from _of_authority(configuration)
+        yield from _of_passed(configuration, facts.tenants)
+        yield from _of_rehearsal(configuration, facts)
+    yield from _of_missing(facts)
+    yield from _of_policies(facts)
+
+
+def _of_missing(facts: Facts) -> Iterator[Finding]:
+    operator = facts.workload("operator")
+    if facts.webhooks or operator is None or "webhooks" in _unread(facts):
+        return
+    if operator.option("--webhook-port") not in {None, "0"}:
+        yield Finding(
+            Severity.ERROR,
+            "webhook",
+            "its MutatingWebhookConfiguration is missing: pods are neither placed nor aligned",
+            "helm upgrade the release, which makes it again",
+        )
+
+
+def _of_authority(configuration: WebhookConfiguration) -> Iterator[Finding]:
+    if not all(webhook.client_config.ca_bundle for webhook in configuration.webhooks):
+        yield Finding(
+            Severity.ERROR,
+            f"webhook {configuration.metadata.name}",
+            "the operator has not written its certificate authority, so the API server cannot trust the webhook and "
+            "pods are neither placed nor aligned",
+            "look at the operator's log for why none of its replicas leads, or may write it (RBAC)",
+        )
+
+
+def _of_passed(configuration: WebhookConfiguration, tenants: Sequence[Pod]) -> Iterator[Finding]:
+    """Find pods that the webhook should have seen and has not: it labels every pod that it sees."""
+    since = configuration.metadata.creation_timestamp
+    passed = [
+        f"{pod.metadata.namespace}/{pod.metadata.name}"
+        for pod in tenants
+        if LABEL_REQUESTS not in pod.metadata.labels
+        and pod.metadata.creation_timestamp > since
+        and _is_selected(configuration, pod.metadata.namespace)
+    ]
+    if passed:
+        shown = ", ".join(passed[:_SHOWN]) + (", ..." if len(passed) > _SHOWN else "")
+        yield Finding(
+            Severity.WARNING,
+            f"webhook {configuration.metadata.name}",
+            f"{len(passed)} pods of the resource were admitted without it ({shown}): they are neither placed nor are "
+            "vLLM's arguments fitted to their slice",
+            _PATH_REMEDY,
+        )
+
+
+def _of_rehearsal(configuration: WebhookConfiguration, facts: Facts) -> Iterator[Finding]:
+    rehearsal = facts.rehearsal
+    if rehearsal is None or not _is_selected(configuration, "default"):
+        return
+    limit_seconds = min((webhook.timeout_seconds for webhook in configuration.webhooks), default=10)
+    took = f"{rehearsal.seconds:.1f} s"
+    if LABEL_REQUESTS not in rehearsal.labels:
+        yield Finding(
+            Severity.ERROR,
+            f"webhook {configuration.metadata.name}",
+            f"a pod of the resource was rehearsed and the API server admitted it in {took} without the webhook",
+            _PATH_REMEDY,
+        )
+    elif rehearsal.seconds > _SLOW_PART * limit_seconds:
+        yield Finding(
+            Severity.WARNING,
+            f"webhook {configuration.metadata.name}",
+            f"the rehearsal of a pod took {took}; after {limit_seconds} s the API server does not wait any more",
+            "give the operator more CPU (operator.resources), or look at the network between API server and operator",
+        )
+
+
+def _is_selected(configuration: WebhookConfiguration, namespace: str) -> bool:
+    """Tell whether a namespace is looked at, as far as its name decides; the chart selects by nothing else."""
+    labels = {"kubernetes.io/metadata.name": namespace}
+    return any(webhook.namespace_selector.matches(labels) for webhook in configuration.webhooks)
+
+
+def _of_policies(facts: Facts) -> Iterator[Finding]:
+    bound = {binding.spec.policy_name for binding in facts.bindings}
+    for policy in facts.policies:
+        name = policy.metadata.name
+        if name not in bound and "bindings of policies" not in _unread(facts):
+            yield Finding(
+                Severity.ERROR,
+                f"policy {name}",
+                "nothing binds it, so it refuses nothing",
+                "helm upgrade the release, which makes the binding again",
+            )
+        for found in policy.status.type_checking.expression_warnings:
+            yield Finding(
+                Severity.ERROR,
+                f"policy {name}",
+                f"the API server finds an expression wrong: {' '.join(found.warning.split())}",
+                "report it as a defect of this project, with the version of Kubernetes; its value policies.* switches "
+                "the policy off",
+            )
+
+
+def _unread(facts: Facts) -> set[str]:
+    return {entry.partition(": ")[0] for entry in facts.unread}
