@@ -8,7 +8,7 @@ import grpc.aio
 import pytest
 
 from cta_group_plugin.kubelet_api import deviceplugin_v1beta1_pb2 as api
-from cta_group_plugin.ports import GpuEvent, GpuEventKind
+from cta_group_plugin.ports import GpuEvent, GpuEventKind, whole_demand
 from cta_group_plugin.testing import AdmissionRefused, Ask, FakeKubelet
 from plugin_running import FakeNode, plugin_on, registered_plugin, short_folder
 from plugin_values import gpu, inventory, node_of, pod, uuid_of
@@ -122,11 +122,25 @@ async def test_container_waits_until_its_daemon_is_ready(kubelet: FakeKubelet, n
     await kubelet.start_container(container)
 
 
-async def test_whole_gpu_starts_without_a_daemon(kubelet: FakeKubelet, node: FakeNode) -> None:
-    """Whole GPUs do not wait for MPS."""
-    node.mps.not_ready = {uuid_of(index): "the daemon is starting" for index in range(8)}
+async def test_whole_gpu_starts_when_no_daemon_is_in_the_way(kubelet: FakeKubelet, node: FakeNode) -> None:
+    """A tenant of a whole GPU asks for no daemon, and waits for one of before to be gone."""
     (container,) = await kubelet.admit(pod("a"), [Ask("main", 128)])
+    node.mps.not_ready[uuid_of(0)] = "its MPS daemon still has 1 client"
+    with pytest.raises(grpc.aio.AioRpcError, match="still has 1 client"):
+        await kubelet.start_container(container)
+    node.mps.not_ready.clear()
     await kubelet.start_container(container)
+    assert node.mps.demanded[-1] == (whole_demand(uuid_of(0)),)
+
+
+async def test_whole_gpu_starts_without_a_supervisor(kubelet: FakeKubelet, node: FakeNode) -> None:
+    """Where MPS is broken whole GPUs are still given out, since nothing of MPS is needed for them."""
+    node.mps.is_away = True
+    (whole,) = await kubelet.admit(pod("a"), [Ask("main", 128)])
+    (part,) = await kubelet.admit(pod("b"), [Ask("main", 32)])
+    await kubelet.start_container(whole)
+    with pytest.raises(grpc.aio.AioRpcError, match="the supervisor does not answer"):
+        await kubelet.start_container(part)
 
 
 async def test_lost_gpu_is_unhealthy_at_once_and_alone(kubelet: FakeKubelet, node: FakeNode) -> None:

@@ -10,6 +10,7 @@ import yaml
 from chart_rendering import CHART, NAMESPACE, SCENARIOS, of_kind, pod_templates, render
 from cta_group_core import names
 from cta_group_core.profiles import PROFILES
+from cta_group_core.rooms import SharePolicy
 from cta_group_core.units import GpuUnits
 from cta_group_operator import cli as operator_cli
 from cta_group_operator.settings import Settings
@@ -75,6 +76,12 @@ def test_each_dimension_is_switched_off_by_itself() -> None:
             chosen = (f"enforcement.compute={str(compute).lower()}", f"enforcement.memory={str(memory).lower()}")
             enforcement = _run_settings("default", *chosen).enforcement
             assert (enforcement.compute, enforcement.memory) == (compute, memory)
+
+
+def test_the_mode_of_enforcement_is_the_node_s() -> None:
+    """Every policy that the placement rule knows can be chosen."""
+    for mode in SharePolicy:
+        assert _run_settings("default", f"enforcement.mode={mode}").enforcement.mode is mode
 
 
 @pytest.mark.parametrize("scenario", [name for name in SCENARIOS if name != "minimal"])

@@ -1,6 +1,6 @@
 """Which groups a container may have: those that are preferred for it, and whether it may get others. Pure."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from cta_group_core.errors import DoesNotFit
@@ -10,6 +10,9 @@ from cta_group_plugin.answers import Rules
 from cta_group_plugin.health import Faults
 from cta_group_plugin.inventory import Offer, ServedGpu
 from cta_group_plugin.ledger import Holder, HolderKind
+
+Shares = Mapping[GpuUuid, frozenset[int]]
+"""Sizes of the shares that are held on each GPU; one that is not named has none."""
 
 _CLIENTS: Final = frozenset({HolderKind.LISTED, HolderKind.GRANTED})
 
@@ -21,11 +24,12 @@ def preferred_ids(
     available: Iterable[str],
     must_include: Iterable[str],
     groups: int,
+    shares: Shares | None = None,
 ) -> list[str]:
     """Return exactly ``groups`` ids, all on one GPU or on whole GPUs; raises RequestRefused otherwise.
 
     ``left_out`` are GPUs that nothing new goes to: unhealthy ones (kubelet may not have heard of it yet), and those
-    with as many clients as they may have.
+    with as many clients as they may have. ``shares``, where a GPU serves one size at a time: what others hold.
     """
     open_gpus = {uuid: (gpu.facts.index, gpu.units) for uuid, gpu in offer.by_uuid.items() if uuid not in left_out}
     chosen = choose_ids(
@@ -33,6 +37,7 @@ def preferred_ids(
         available=[group_id for group_id in map(offer.ids.get, available) if group_id],
         must_include=parse_ids(offer, must_include),
         groups=groups,
+        shares=shares,
     )
     return [str(group_id) for group_id in chosen]
 
@@ -42,12 +47,27 @@ def parse_ids(offer: Offer, texts: Iterable[str]) -> frozenset[GroupId]:
     return frozenset(offer.ids[text] if text in offer.ids else GroupId.parse(text) for text in texts)
 
 
-def checked_gpus(offer: Offer, faults: Faults, ids: Collection[GroupId]) -> tuple[ServedGpu, ...]:
-    """Return the GPUs that ``ids`` lie on, in order of index, or raise why no container may use them now."""
+def checked_gpus(
+    offer: Offer, faults: Faults, ids: Collection[GroupId], shares: Shares | None = None
+) -> tuple[ServedGpu, ...]:
+    """Return the GPUs that ``ids`` lie on, in order of index, or raise why no container may use them now.
+
+    ``shares`` as for :func:`preferred_ids`.
+    """
     for uuid in sorted({group_id.gpu for group_id in ids} & faults.keys()):
         raise DoesNotFit(f"GPU {uuid} is unhealthy: {faults[uuid].reason}")
-    uuids = check_ids({uuid: gpu.units for uuid, gpu in offer.by_uuid.items()}, ids)
+    uuids = check_ids({uuid: gpu.units for uuid, gpu in offer.by_uuid.items()}, ids, shares=shares)
     return tuple(sorted((offer.by_uuid[uuid] for uuid in uuids), key=lambda gpu: gpu.facts.index))
+
+
+def shares_held(holders: Iterable[Holder], *, but: Collection[GroupId] = ()) -> Shares:
+    """Return the sizes of the shares on each GPU, without those that share a group with ``but`` (the same pod's)."""
+    shares: dict[GpuUuid, frozenset[int]] = {}
+    for holder in holders:
+        if holder.kind is not HolderKind.UNEXPLAINED and holder.ids.isdisjoint(but):
+            for gpu, members in by_gpu(holder.ids).items():
+                shares[gpu] = shares.get(gpu, frozenset()) | {len(members)}
+    return shares
 
 
 def clients_on(gpu: GpuUuid, holders: Iterable[Holder], *, but: frozenset[GroupId] = frozenset()) -> int:
@@ -81,3 +101,13 @@ def largest_fractions(offer: Offer, holders: Iterable[Holder]) -> dict[GpuUuid, 
             if gpu and not gpu.units.is_whole(len(members)):
                 largest[uuid] = max(largest.get(uuid, 0), len(members))
     return largest
+
+
+def whole_gpus(offer: Offer, holders: Iterable[Holder]) -> frozenset[GpuUuid]:
+    """Return the GPUs that one tenant has whole, alone or with others."""
+    whole: set[GpuUuid] = set()
+    for holder in holders:
+        for uuid, members in by_gpu(holder.ids).items():
+            if (gpu := offer.by_uuid.get(uuid)) and gpu.units.is_whole(len(members)):
+                whole.add(uuid)
+    return frozenset(whole)

@@ -1,20 +1,21 @@
 """Keeps the MPS supervisor told of the largest share on each shared GPU, and makes a container wait for its limits."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from cta_group_core.ids import GpuUuid
 from cta_group_core.slices import Slice
-from cta_group_plugin.allocation import largest_fractions
+from cta_group_plugin.allocation import largest_fractions, whole_gpus
 from cta_group_plugin.errors import MpsUnavailable
 from cta_group_plugin.inventory import ServedGpu
-from cta_group_plugin.ports import MpsControl, MpsDemand, MpsState
+from cta_group_plugin.ports import ComputeMode, MpsControl, MpsDemand, MpsState, whole_demand
 from cta_group_plugin.settings import EnforcementSettings
 from cta_group_plugin.state import NodeState, NodeView
 
 _FULL_PERCENT: Final = 100
 _NO_LIMIT_MIB: Final = 0
+_NOT_COUNTED: Final = "kubelet has not told yet which container holds what"
 _ASK_AGAIN_SECONDS: Final = 0.2
 _GATHER_SECONDS: Final = 0.05
 """Changes within this time are told together; a container that starts asks for itself."""
@@ -31,11 +32,15 @@ def demand_for(gpu: ServedGpu, groups: int, enforcement: EnforcementSettings) ->
 
 
 def demands_of(view: NodeView, enforcement: EnforcementSettings) -> tuple[MpsDemand, ...]:
-    """Return one demand for each GPU of which a fraction is held, in order of UUID."""
+    """Return one demand for each GPU that is held, in part or whole, in order of UUID."""
     if not enforcement.uses_mps:
         return ()
     largest = largest_fractions(view.offer, view.holders)
-    return tuple(demand_for(view.offer.by_uuid[uuid], groups, enforcement) for uuid, groups in sorted(largest.items()))
+    whole = whole_gpus(view.offer, view.holders) - largest.keys()
+    shared = tuple(
+        demand_for(view.offer.by_uuid[uuid], groups, enforcement) for uuid, groups in sorted(largest.items())
+    )
+    return (*shared, *(whole_demand(uuid) for uuid in sorted(whole)))
 
 
 class CeilingKeeper:
@@ -67,13 +72,21 @@ class CeilingKeeper:
         if not self._enforcement.uses_mps:
             return
         wanted = demand_for(gpu, share.groups, self._enforcement)
+        await self._until_no(lambda states: _about(gpu, self._problem_of(wanted, states)))
+
+    async def prepare_whole(self, gpus: Sequence[ServedGpu]) -> None:
+        """Return once no MPS daemon is in the way of a tenant of whole GPUs; raise MpsUnavailable with the reason."""
+        if self._enforcement.uses_mps:
+            await self._until_no(lambda states: self._problem_of_whole(gpus, states))
+
+    async def _until_no(self, problem_in: Callable[[dict[GpuUuid, MpsState]], str]) -> None:
         problem = "the MPS supervisor has not answered yet"
         try:
             async with asyncio.timeout(self._patience_seconds):
-                while problem := self._problem_of(wanted, await self._sync()):  # noqa: ASYNC110 - it tells when asked
+                while problem := problem_in(await self._sync()):  # noqa: ASYNC110 - it tells when asked
                     await asyncio.sleep(_ASK_AGAIN_SECONDS)
         except TimeoutError:
-            raise MpsUnavailable(f"GPU {gpu.facts.index} ({gpu.facts.uuid}): {problem}") from None
+            raise MpsUnavailable(problem) from None
 
     async def run(self, period_seconds: float = 10.0) -> None:
         """Sync at each change of what is held, and every ``period_seconds``."""
@@ -98,13 +111,30 @@ class CeilingKeeper:
         async with self._one_at_a_time:
             demands = demands_of(self._state.view, self._enforcement)
             states = dict(await self._control.sync(demands))
-            self._state.learn_mps({demand.gpu: states[demand.gpu] for demand in demands if demand.gpu in states})
+            shared = (demand.gpu for demand in demands if not demand.whole)
+            self._state.learn_mps({gpu: states[gpu] for gpu in shared if gpu in states})
             return states
+
+    def _problem_of_whole(self, gpus: Sequence[ServedGpu], states: dict[GpuUuid, MpsState]) -> str:
+        """Return why a container that has these GPUs whole must wait; empty when it need not.
+
+        Without a supervisor the GPU itself tells: no daemon keeps others off where the compute mode is Default.
+        """
+        if self._needs_account and not self._state.view.holders_are_known:
+            return _NOT_COUNTED
+        for gpu in gpus:
+            state = states.get(gpu.facts.uuid)
+            if state is None or not state.is_told:
+                if gpu.facts.compute_mode not in {None, ComputeMode.DEFAULT}:
+                    return _about(gpu, f"its compute mode is {gpu.facts.compute_mode}; {state.reason if state else ''}")
+            elif not state.ready:
+                return _about(gpu, state.reason)
+        return ""
 
     def _problem_of(self, wanted: MpsDemand, states: dict[GpuUuid, MpsState]) -> str:
         """Return why a container with ``wanted`` must wait; empty when it need not."""
         if self._needs_account and not self._state.view.holders_are_known:
-            return "kubelet has not told yet which container holds what"
+            return _NOT_COUNTED
         state = states.get(wanted.gpu)
         if state is None:
             return "the MPS supervisor does not answer for this GPU"
@@ -115,3 +145,7 @@ class CeilingKeeper:
         if state.memory_mib and not wanted.memory_mib <= state.memory_mib:
             return f"its MPS daemon allows {state.memory_mib} MiB, and {wanted.memory_mib} MiB are needed"
         return ""
+
+
+def _about(gpu: ServedGpu, problem: str) -> str:
+    return problem and f"GPU {gpu.facts.index} ({gpu.facts.uuid}): {problem}"

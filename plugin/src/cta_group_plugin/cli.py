@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from cta_group_core.profiles import PROFILES, profile_named
+from cta_group_core.rooms import SharePolicy
 from cta_group_plugin import __version__
 from cta_group_plugin.cli_options import (
     Options,
@@ -126,11 +127,13 @@ def _add_slice_options(options: Options, default: RunSettings) -> None:
     options.add("--cdi-dir", absolute_path, default.cdi.folder, "folder for CDI specifications (with cdi)", "DIR")
     meaning = "kind of the CDI devices that bring GPU and driver; empty: our own bring the device files (with cdi)"
     options.add("--cdi-gpu-kind", cdi_kind, default.cdi.gpu_kind, meaning, "KIND")
-    most_mib = 1 << 20
-    options.add("--reserve-mib", whole_number(0, most_mib), default.reserve_mib, "MiB of a GPU never given out", "MIB")
+    options.add("--reserve-mib", whole_number(0, 1 << 20), default.reserve_mib, "MiB of a GPU never given out", "MIB")
     options.add("--max-clients", whole_number(1, 60), default.max_clients, "containers on one GPU at most", "N")
     options.add_switch("--enforce-compute", "limit the SMs of a slice", default=default.enforcement.compute)
     options.add_switch("--enforce-memory", "limit the memory of a slice", default=default.enforcement.memory)
+    modes = one_of(*(mode.value for mode in SharePolicy))
+    meaning = "cooperative: any shares together; strict-uniform: a GPU serves one size, which nobody can exceed"
+    options.add("--enforcement-mode", modes, default.enforcement.mode.value, meaning, "MODE")
     meaning = "how long a container start waits for its limits before kubelet asks again"
     patience = default.start_patience_seconds
     options.add("--start-patience-seconds", whole_number(0, 25), patience, meaning, "SECONDS")
@@ -195,7 +198,9 @@ def run_settings(parsed: argparse.Namespace) -> RunSettings:
         mps_socket=parsed.mps_socket or default_socket,
         reserve_mib=parsed.reserve_mib,
         max_clients=parsed.max_clients,
-        enforcement=EnforcementSettings(compute=parsed.enforce_compute, memory=parsed.enforce_memory),
+        enforcement=EnforcementSettings(
+            compute=parsed.enforce_compute, memory=parsed.enforce_memory, mode=SharePolicy(parsed.enforcement_mode)
+        ),
         device_list=DeviceList(parsed.device_list),
         cdi=CdiSettings(folder=parsed.cdi_dir, gpu_kind=parsed.cdi_gpu_kind),
         start_patience_seconds=parsed.start_patience_seconds,

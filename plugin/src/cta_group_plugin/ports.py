@@ -171,6 +171,8 @@ class MpsState:
     not among them runs without limits."""
     loss: MpsLoss | None = None
     """The last time that it ended under clients."""
+    is_told: bool = True
+    """False: the supervisor did not answer, so this says nothing about the GPU."""
 
 
 class MpsControl(Protocol):

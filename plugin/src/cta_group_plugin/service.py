@@ -6,7 +6,7 @@ the text on the pod, so whatever may get better waits there.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import Final
 
@@ -15,13 +15,16 @@ import grpc.aio
 
 from cta_group_core.errors import CtaGroupError, DoesNotFit, RequestRefused
 from cta_group_core.ids import GpuUuid, GroupId
+from cta_group_core.rooms import SharePolicy
 from cta_group_plugin.allocation import (
+    Shares,
     check_clients,
     checked_gpus,
     clients_on,
     is_fraction,
     parse_ids,
     preferred_ids,
+    shares_held,
 )
 from cta_group_plugin.answers import ContainerAnswer, Rules, answer_for
 from cta_group_plugin.ceilings import CeilingKeeper
@@ -80,13 +83,15 @@ class Allocator:
             available=available,
             must_include=reused,
             groups=request.allocation_size,
+            # Who held what kubelet offers as free has gone, whether or not that was told.
+            shares=self._shares(view, [*available, *reused]),
         )
 
     def allocate(self, texts: list[str]) -> ContainerAnswer:
         """Return what a container with these groups gets, and note that it has them; raises CtaGroupError."""
         view = self._state.view
         ids = parse_ids(view.offer, texts)
-        gpus = checked_gpus(view.offer, view.faults, ids)
+        gpus = checked_gpus(view.offer, view.faults, ids, self._shares(view, texts))
         if is_fraction(gpus, ids):
             check_clients(gpus[0], ids, view.holders, self._rules)
         answer = answer_for(gpus, ids, self._rules)
@@ -104,6 +109,8 @@ class Allocator:
             await self._ensure_devices(gpus)
         if is_fraction(gpus, ids):
             await self._ceilings.prepare(gpus[0], gpus[0].slice_of(len(ids)))
+        else:
+            await self._ceilings.prepare_whole(gpus)
 
     def _note_offer(self, free: list[str], reused: list[str]) -> None:
         """Let what kubelet offers correct the account, but later: kubelet waits for an answer now."""
@@ -115,6 +122,12 @@ class Allocator:
     def note_refusal(self, call: str) -> None:
         """Count a refusal of the named call."""
         self._metrics.refusals.labels(call=call).inc()
+
+    def _shares(self, view: NodeView, asked: Iterable[str]) -> Shares | None:
+        """Return the shares that keep other sizes off a GPU, those of the groups ``asked`` left out; None: none do."""
+        if self._rules.enforcement.mode is not SharePolicy.STRICT_UNIFORM:
+            return None
+        return shares_held(view.holders, but=parse_ids(view.offer, asked))
 
     def _closed_gpus(self, view: NodeView) -> set[GpuUuid]:
         most = self._rules.max_clients

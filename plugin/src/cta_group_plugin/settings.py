@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from cta_group_core.names import DEFAULT_RESOURCE_NAME
+from cta_group_core.rooms import SharePolicy
 from cta_group_core.slices import DEFAULT_RESERVE_MIB
 from cta_group_plugin.logs import LogFormat
 
@@ -58,6 +59,8 @@ class EnforcementSettings:
     """Limit the SMs of a container that holds a fraction of a GPU."""
     memory: bool = True
     """Limit its memory."""
+    mode: SharePolicy = SharePolicy.COOPERATIVE
+    """Which shares may be on one GPU at the same time."""
 
     @property
     def uses_mps(self) -> bool:

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from cta_group_core.ids import GpuUuid, GroupId
-from cta_group_core.rooms import GpuRoom, largest_fit
+from cta_group_core.rooms import GpuRoom, SharePolicy, largest_fit
+from cta_group_plugin.allocation import Shares, shares_held
 from cta_group_plugin.inventory import ServedGpu
 from cta_group_plugin.ledger import Holder
 from cta_group_plugin.ports import BrokenGpu, GpuFacts
@@ -33,7 +34,9 @@ COMPATIBLE: Final = "Compatible"
 def status_of(view: NodeView, *, resource_name: str, enforcement: EnforcementSettings) -> NodeReport:
     """Return the status for ``view``; its conditions have no times yet (:func:`with_times`)."""
     inventory = view.inventory
-    served = [_served(gpu, view) for gpu in view.offer.served]
+    strict = enforcement.mode is SharePolicy.STRICT_UNIFORM
+    shares = shares_held(view.holders) if strict else None
+    served = [_served(gpu, view, shares) for gpu in view.offer.served]
     withheld = [_unserved(gpu.facts, gpu.reason) for gpu in view.offer.withheld]
     broken = _broken(inventory.broken if inventory else (), {gpu.facts.uuid for gpu in view.offer.served})
     return NodeReport(
@@ -41,20 +44,21 @@ def status_of(view: NodeView, *, resource_name: str, enforcement: EnforcementSet
         driver_version=inventory.driver_version if inventory else None,
         cuda_version=inventory.cuda_version if inventory else None,
         simulated=bool(inventory and inventory.simulated),
-        enforcement=EnforcementReport(compute=enforcement.compute, memory=enforcement.memory),
+        enforcement=EnforcementReport(enforcement.compute, enforcement.memory, mode=enforcement.mode.value),
         conditions=(_registered(view), _gpus_healthy(view), _mps_ready(view, enforcement), _compatible(view)),
         gpus=tuple(sorted([*served, *withheld, *broken], key=lambda gpu: (gpu.index, gpu.uuid))),
     )
 
 
-def _served(gpu: ServedGpu, view: NodeView) -> GpuReport:
+def _served(gpu: ServedGpu, view: NodeView, shares: Shares | None) -> GpuReport:
     uuid = gpu.facts.uuid
     holders = [holder for holder in view.holders if uuid in holder.gpus]
     held = {group_id for holder in holders for group_id in _on(gpu, holder)}
     # As long as nobody said who holds what, nothing can be promised as free.
     free = gpu.units.capacity - len(held) if view.holders_are_known else 0
     fault = view.faults.get(uuid)
-    room = GpuRoom(uuid=uuid, index=gpu.facts.index, units=gpu.units, free=free)
+    here = None if shares is None else shares.get(uuid, frozenset())
+    room = GpuRoom(uuid=uuid, index=gpu.facts.index, units=gpu.units, free=free, shares=here)
     return replace(
         _facts(gpu.facts),
         sm_count=gpu.units.sm_count,

@@ -44,7 +44,7 @@ class SupervisorClient:
         except grpc.aio.AioRpcError as error:
             told = f"{error.code().name}: {error.details()}"
             reason = f"the MPS supervisor at {self._socket} does not answer: {told}"
-            return {demand.gpu: MpsState(ready=False, reason=reason) for demand in demands}
+            return {demand.gpu: MpsState(ready=False, reason=reason, is_told=False) for demand in demands}
         return {GpuUuid(state.gpu_uuid): _state(state) for state in reply.states}
 
     async def close(self) -> None:

@@ -56,6 +56,7 @@ class FakeMpsControl:
 
     def __init__(self) -> None:
         self.not_ready: dict[GpuUuid, str] = {}
+        self.is_away = False
         self.demanded: list[tuple[MpsDemand, ...]] = []
         """What each call asked for."""
 
@@ -68,6 +69,8 @@ class FakeMpsControl:
         """Nothing to release."""
 
     def _state(self, demand: MpsDemand) -> MpsState:
+        if self.is_away:
+            return MpsState(ready=False, reason="the supervisor does not answer", is_told=False)
         if reason := self.not_ready.get(demand.gpu):
             return MpsState(ready=False, reason=reason)
         return MpsState(ready=True, reason="", sm_percent=demand.sm_percent, memory_mib=demand.memory_mib)
