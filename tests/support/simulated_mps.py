@@ -126,6 +126,12 @@ async def _answer(answer: bool | Awaitable[bool]) -> bool:  # noqa: FBT001 - it 
     return answer if isinstance(answer, bool) else await answer
 
 
+def environment_of(pid: int) -> dict[str, str]:
+    """Return the environment that a process was started with."""
+    entries = Path(f"/proc/{pid}/environ").read_text(encoding="utf-8").split("\0")
+    return dict(entry.split("=", 1) for entry in entries if "=" in entry)
+
+
 def is_alive(pid: int) -> bool:
     """Tell whether a process runs; one that has ended and was not waited for does not."""
     try:

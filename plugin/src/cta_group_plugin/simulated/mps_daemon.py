@@ -8,7 +8,7 @@ import socket
 import struct
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Final
@@ -137,7 +137,11 @@ class SimulatedDaemon:
         return " ".join(wanted[name]) if name in wanted else None
 
     def _note(self, what: str) -> None:
-        """Write the log, and the state for whoever looks into the folder."""
+        """Write the log, and the state for whoever looks into the folder; clients do not need either."""
+        with suppress(OSError):  # the disk is full
+            self._write_down(what)
+
+    def _write_down(self, what: str) -> None:
         stamp = time.strftime("%Y-%m-%d %H:%M:%S")
         with self._log_file.open("a", encoding="utf-8") as log:
             log.write(f"[{stamp} simulated {os.getpid()}] {what}\n")

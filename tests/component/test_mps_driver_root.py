@@ -1,0 +1,159 @@
+"""A driver under a folder of the host: found there, only read, and told with the places when it is not complete."""
+
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from cta_group_core.ids import GpuUuid
+from cta_group_plugin.mps.supervisor import MpsSupervisor
+from cta_group_plugin.ports import ComputeMode, whole_demand
+from mps_supervising import ONE, Supervising, state_of
+from simulated_mps import SimulatedNode, environment_of, eventually
+
+CONTROL, SERVER = "nvidia-cuda-mps-control", "nvidia-cuda-mps-server"
+PROGRAMS = "usr/local/bin"
+LIBRARIES = "usr/local/glibc/usr/lib"
+
+
+class DefaultModes:
+    """GPUs whose compute mode can be set; nothing comes of it."""
+
+    def __init__(self) -> None:
+        self.modes: dict[GpuUuid, ComputeMode] = {}
+
+    def get(self, gpu: GpuUuid) -> ComputeMode:
+        """Return what was set last."""
+        return self.modes.get(gpu, ComputeMode.DEFAULT)
+
+    def set(self, gpu: GpuUuid, mode: ComputeMode) -> None:
+        """Remember it."""
+        self.modes[gpu] = mode
+
+
+@dataclass(frozen=True)
+class Driver:
+    """A driver as minimal hosts have it: unusual folders, its own C library, no shell."""
+
+    root: Path
+
+    @classmethod
+    def under(cls, root: Path) -> "Driver":
+        """Lay it out; the control program is this project's simulated one."""
+        programs, libraries = root / PROGRAMS, root / LIBRARIES
+        for folder in (programs, libraries):
+            folder.mkdir(parents=True)
+        control = programs / CONTROL
+        module = "cta_group_plugin.simulated.mps_control"
+        control.write_text(f"#!{sys.executable}\nimport sys\nfrom {module} import main\nsys.exit(main())\n")
+        control.chmod(0o755)
+        shutil.copy("/bin/true", programs / SERVER)
+        for library in ("libcuda.so.1", "libnvidia-ml.so.1", "libc.so.6"):
+            (libraries / library).write_text("no library: a program that loads this ends at once")
+        return cls(root)
+
+    @property
+    def control(self) -> Path:
+        """The control program."""
+        return self.root / PROGRAMS / CONTROL
+
+    def files(self) -> Mapping[Path, int]:
+        """Return every file and folder with the time of its last change."""
+        return {path: path.stat().st_mtime_ns for path in [self.root, *self.root.rglob("*")]}
+
+
+@pytest.fixture
+def driver(tmp_path: Path) -> Driver:
+    """Give the test a driver."""
+    return Driver.under(tmp_path / "driver")
+
+
+async def started(supervisors: Supervising, root: Path | None) -> MpsSupervisor:
+    """Start a supervisor that runs the programs of a driver."""
+    settings = replace(supervisors.node.settings, simulated=False, driver_root=root, environment={"PATH": "/nowhere"})
+    return await supervisors.start(settings=settings, modes=DefaultModes())
+
+
+async def test_a_driver_in_unusual_folders_serves_and_is_only_read(
+    supervisors: Supervising, mps_node: SimulatedNode, driver: Driver
+) -> None:
+    """Programs and libraries are found below the root alone, the C library there is nobody's, nothing is written."""
+    before = driver.files()
+    supervisor = await started(supervisors, driver.root)
+    state = await state_of(supervisor)
+    assert (state.ready, state.reason) == (True, "")
+    assert driver.files() == before
+    environment = environment_of(mps_node.pid(ONE) or 0)
+    assert environment["PATH"].split(":")[1] == str(driver.root / PROGRAMS)
+    (libraries,) = map(Path, environment["LD_LIBRARY_PATH"].split(":"))
+    assert sorted(path.name for path in libraries.iterdir()) == ["libcuda.so.1", "libnvidia-ml.so.1"]
+    assert not libraries.is_relative_to(driver.root)
+    assert environment["CUDA_MPS_PIPE_DIRECTORY"] == str(mps_node.pipe(ONE))
+    assert "/tmp/nvidia-mps" not in environment.values()  # noqa: S108 - what must not be used
+
+
+def without_execute(driver: Driver) -> None:
+    """Make the control program a file that cannot be executed."""
+    driver.control.chmod(0o644)
+
+
+def without_control(driver: Driver) -> None:
+    """Leave the control program out."""
+    driver.control.unlink()
+
+
+def without_server(driver: Driver) -> None:
+    """Leave the server program out."""
+    (driver.root / PROGRAMS / SERVER).unlink()
+
+
+def of_another_kind(driver: Driver) -> None:
+    """Make the control program one for another machine."""
+    driver.control.write_bytes(b"\x7fELF of another machine")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "told"),
+    [
+        (
+            without_control,
+            f"MPS control program was not found; looked for {{root}}/usr/bin/{CONTROL}, {{root}}/{PROGRAMS}",
+        ),
+        (without_execute, f"{{root}}/{PROGRAMS}/{CONTROL} is there but cannot be executed"),
+        (without_server, f"MPS server program was not found; looked for {{root}}/usr/bin/{SERVER}"),
+        (of_another_kind, "Exec format error"),
+    ],
+)
+async def test_an_incomplete_driver_is_told_and_whole_gpus_are_given_out(
+    supervisors: Supervising, mps_node: SimulatedNode, driver: Driver, spoil: Callable[[Driver], None], told: str
+) -> None:
+    """Fractions wait with the reason, whole GPUs do not, nothing is written, and a repair needs no restart."""
+    spoil(driver)
+    before = driver.files()
+    supervisor = await started(supervisors, driver.root)
+    state = await state_of(supervisor)
+    assert not state.ready
+    assert told.format(root=driver.root) in state.reason
+    assert (await state_of(supervisor, whole_demand(ONE))).ready
+    assert driver.files() == before
+    assert mps_node.pid(ONE) is None
+    shutil.rmtree(driver.root)
+    Driver.under(driver.root)
+
+    async def ready() -> bool:
+        return (await state_of(supervisor)).ready
+
+    await eventually(ready, "the complete driver serves")
+
+
+async def test_a_wrong_root_is_mended_by_the_setting_alone(supervisors: Supervising, driver: Driver) -> None:
+    """With the driver in no usual place the state names the setting; another supervisor with it serves."""
+    wrong = await started(supervisors, None)
+    reason = (await state_of(wrong)).reason
+    assert f"looked for /nowhere/{CONTROL}, /usr/bin/{CONTROL}" in reason
+    assert "set --control-binary or --driver-root" in reason
+    await wrong.stop()
+    assert (await state_of(await started(supervisors, driver.root))).ready
