@@ -2,12 +2,16 @@
 
 import asyncio
 import json
+import logging
+import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 from aiohttp import web
+from aiohttp.typedefs import Handler
 from kubernetes.client import Configuration
 
 from cta_group_operator.adapters import wire_cluster
@@ -16,6 +20,7 @@ from cta_group_operator.adapters.convert_cluster import namespace
 from cta_group_operator.adapters.kube import KubeClient
 from cta_group_operator.adapters.list_watch import Followed, ListWatch
 from cta_group_operator.clock import SystemClock
+from cta_group_operator.errors import ApiUnavailable
 from cta_group_operator.metrics import Metrics
 from cta_group_operator.ports import NamespaceView
 from cta_group_operator.resources import NAMESPACES
@@ -42,6 +47,8 @@ class ScriptedServer:
     lists: list[list[Json]] = field(default_factory=list)
     """Pages, in order; a list of several pages names the next one in each."""
     watches: list[list[bytes]] = field(default_factory=list)
+    takes_watches: bool = True
+    """False: nothing is answered to a watch, not even that it is one."""
     queries: list[dict[str, str]] = field(default_factory=list)
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
@@ -56,6 +63,8 @@ class ScriptedServer:
 
     async def _watch(self, request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
+        if not self.takes_watches:
+            await asyncio.Event().wait()
         await response.prepare(request)
         if not self.watches:
             with suppress(ConnectionResetError, asyncio.CancelledError):
@@ -91,18 +100,30 @@ class Following:
         return self.metrics.registry.get_sample_value(f"cta_group_{metric}_total", {"kind": "Namespace"}) or 0
 
 
-@asynccontextmanager
-async def following(server: ScriptedServer, silence_seconds: float = 30.0) -> AsyncIterator[Following]:
-    """Follow namespaces on that server until the block ends."""
+async def serving(answer: Handler) -> web.AppRunner:
+    """Serve namespaces on a free port."""
     application = web.Application()
-    application.router.add_get("/api/v1/namespaces", server.answer)
+    application.router.add_get("/api/v1/namespaces", answer)
     runner = web.AppRunner(application, shutdown_timeout=0.1)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    connection = Connection(Configuration(host=f"http://127.0.0.1:{runner.addresses[0][1]}"))
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    return runner
+
+
+def address_of(runner: web.AppRunner) -> str:
+    """Return the URL of what is served."""
+    return f"http://127.0.0.1:{runner.addresses[0][1]}"
+
+
+@asynccontextmanager
+async def following(
+    server: ScriptedServer, silence_seconds: float = 30.0, timeout_seconds: float = 20.0
+) -> AsyncIterator[Following]:
+    """Follow namespaces on that server until the block ends."""
+    runner = await serving(server.answer)
+    connection = Connection(Configuration(host=address_of(runner)))
     store, metrics = Store[NamespaceView](lambda one: ("", one.name)), Metrics("test")
-    async with KubeClient(connection) as client:
+    async with KubeClient(connection, timeout_seconds=timeout_seconds) as client:
         followed = Followed(NAMESPACES, wire_cluster.Namespace, namespace, store, silence_seconds=silence_seconds)
         watch = ListWatch(client, followed, SystemClock(), metrics)
         task = asyncio.ensure_future(watch.run())
@@ -195,12 +216,61 @@ async def test_age_of_what_was_heard() -> None:
         await seen(lambda: here.watch.event_age_seconds() > first)
 
 
-async def test_a_silent_watch_is_opened_again() -> None:
-    """A watch that says nothing for longer than it may is given up and opened again at the same place."""
+async def test_a_quiet_watch_is_opened_again_and_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
+    """A watch that says nothing is opened again at the same place, nothing is wrong, and the kind was heard of."""
     server = ScriptedServer([[page(version=5)]])
     async with following(server, silence_seconds=0.05) as here:
-        await seen(lambda: server.positions()[:2] == ["5", "5"])
+        await seen(lambda: server.positions() == ["5"])
+        age = here.watch.event_age_seconds()
+        await seen(lambda: len(server.positions()) == 4 and here.watch.event_age_seconds() < age + 0.1)
+        assert server.positions()[:4] == ["5"] * 4
         assert here.count("lists") == 1
+    assert [one for one in caplog.records if one.levelno >= logging.WARNING] == []
+
+
+async def test_a_quiet_watch_does_not_hide_that_nobody_is_there(caplog: pytest.LogCaptureFixture) -> None:
+    """When nobody takes the new watch that is told, and the age of what was heard grows; what comes later is taken."""
+    server = ScriptedServer([[page(version=5)]])
+    async with following(server, silence_seconds=0.05, timeout_seconds=0.1) as here:
+        await seen(lambda: server.positions() == ["5"])
+        server.takes_watches = False
+        await seen(lambda: "watch_failed" in caplog.messages)
+        age = here.watch.event_age_seconds()
+        await seen(lambda: here.watch.event_age_seconds() > age + 0.2)
+        server.watches = [[event("ADDED", space("a", 6))]]
+        server.takes_watches = True
+        await seen(lambda: here.names() == ["a"])
+        assert here.watch.event_age_seconds() < age
+
+
+async def test_an_answer_that_is_no_json_is_an_answer_that_did_not_come() -> None:
+    """A proxy's page instead of an object is ApiUnavailable, after which everybody tries again."""
+
+    async def page_of_a_proxy(_: web.Request) -> web.Response:
+        return web.Response(text="<html>")
+
+    runner = await serving(page_of_a_proxy)
+    async with KubeClient(Connection(Configuration(host=address_of(runner)))) as client:
+        with pytest.raises(ApiUnavailable, match="GET /api/v1/namespaces: not what an API server says"):
+            await client.get("/api/v1/namespaces")
+    await runner.cleanup()
+
+
+async def test_a_dead_machine_is_noticed_by_the_kernel() -> None:
+    """Connections are kept alive by the kernel, so that a watch ends when the other machine is gone."""
+    runner = await serving(ScriptedServer([[page(version=5)]]).answer)
+    async with (
+        KubeClient(Connection(Configuration(host=address_of(runner)))) as client,
+        client.stream("GET", "/api/v1/namespaces", {"watch": "true"}, read_timeout_seconds=None) as answer,
+    ):
+        assert answer.connection is not None
+        assert answer.connection.transport is not None
+        connected = answer.connection.transport.get_extra_info("socket")
+        assert connected.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        idle = connected.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE)
+        every = connected.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL)
+        assert idle + every * connected.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT) <= 60
+    await runner.cleanup()
 
 
 async def test_what_is_no_watch_is_survived() -> None:

@@ -23,12 +23,12 @@ from cta_group_operator.adapters.convert import Converter, failure_event
 from cta_group_operator.adapters.convert_cluster import LimitConverter, NodeConverter, namespace
 from cta_group_operator.adapters.kube import KubeClient
 from cta_group_operator.adapters.lease import FencedApi, LeaderLease
-from cta_group_operator.adapters.list_watch import SILENCE_WITHOUT_BOOKMARKS_SECONDS, Followed, ListWatch
+from cta_group_operator.adapters.list_watch import Followed, ListWatch
 from cta_group_operator.adapters.probes import serve_probes
 from cta_group_operator.admission.gpu_kinds import KnownGpus
 from cta_group_operator.admission.run import Admission
 from cta_group_operator.clock import SystemClock
-from cta_group_operator.errors import BadSetting, LeadershipLost, NotFound, OperatorError, TaskEnded
+from cta_group_operator.errors import ApiUnavailable, BadSetting, LeadershipLost, NotFound, OperatorError, TaskEnded
 from cta_group_operator.handlers.kopf_operator import make_registry, run_kopf
 from cta_group_operator.handlers.own_kinds import OwnKinds
 from cta_group_operator.logs import EventLog
@@ -40,6 +40,7 @@ from cta_group_operator.settings import Settings
 
 _log = EventLog(__name__)
 
+_LIST_AGAIN_SECONDS: Final = 2.0
 _LOGIN_SECONDS: Final = 600
 """kopf asks for credentials again after this: a service account's token is renewed on disk within the hour."""
 
@@ -103,7 +104,7 @@ class Program:
             client, clock, namespace=settings.namespace, name=settings.lease_name, identity=settings.identity
         )
         view = ClusterView()
-        self._own_kinds = OwnKinds(view, client, self.metrics)
+        self._own_kinds = OwnKinds(view, client, clock, self.metrics)
         self._watches = [
             ListWatch(client, what, clock, self.metrics) for what in what_to_follow(view, settings.resource_name)
         ]
@@ -145,10 +146,8 @@ class Program:
         return ""
 
     async def _follow_own_kinds(self, stop: asyncio.Event) -> None:
-        try:
-            await self._own_kinds.list_all()
-        except NotFound as absent:
-            raise BadSetting(f"the kinds of ctagroup.dev are not installed in this cluster: {absent}") from absent
+        while not await self._has_listed_own_kinds():  # noqa: ASYNC110 - only asking tells whether the API is there
+            await asyncio.sleep(_LIST_AGAIN_SECONDS)
         self._listed.set()
         registry = make_registry(lambda: _kopf_connection(self._connection))
         self._own_kinds.register(registry)
@@ -156,17 +155,29 @@ class Program:
             group.create_task(self._own_kinds.list_again(), name="list own kinds")
             group.create_task(_never_ending("kopf", run_kopf(registry, lambda: _on_signals(stop))), name="kopf")
 
+    async def _has_listed_own_kinds(self) -> bool:
+        try:
+            await self._own_kinds.list_all()
+        except NotFound as absent:
+            raise BadSetting(f"the kinds of ctagroup.dev are not installed in this cluster: {absent}") from absent
+        except ApiUnavailable as away:
+            _log.warning("list_failed", cause=away, retry_seconds=_LIST_AGAIN_SECONDS)
+            return False
+        return True
+
     async def _lead(self) -> None:
         await self._listed.wait()
         for watch in self._watches:
             await watch.synced.wait()
         while True:
             await self.lease.acquire()
-            self._work.mark_everything()
+            self._work.begin()
             try:
                 await run_all(self._leading())
             except* LeadershipLost as lost:
-                _log.warning("leadership_lost", reason=lost.exceptions[0])
+                _log.warning("leadership_lost", reason=next(_leaves(lost)))
+            finally:
+                self._work.end()
 
     def _leading(self) -> dict[str, Callable[[], Coroutine[Any, Any, Any]]]:
         """Return what only the leader runs. All of it ends when the lease is lost, and starts afresh with the next."""
@@ -177,9 +188,10 @@ class Program:
         return loops
 
     def _figures(self) -> Figures:
-        ages = tuple((watch.kind, watch.event_age_seconds()) for watch in self._watches)
+        ages = {watch.kind: watch.event_age_seconds() for watch in self._watches}
+        ages |= self._own_kinds.event_ages_seconds()
         figures = self._work.figures() if self.lease.is_held else Figures()
-        return replace(figures, event_ages=ages)
+        return replace(figures, event_ages=tuple(ages.items()))
 
 
 def what_to_follow(view: ClusterView, resource_name: str) -> list[Followed[Any, Any]]:
@@ -194,14 +206,7 @@ def what_to_follow(view: ClusterView, resource_name: str) -> list[Followed[Any, 
         Followed(NODES, wire_cluster.Node, NodeConverter(resource_name).node, view.nodes),
         Followed(NAMESPACES, wire_cluster.Namespace, namespace, view.namespaces),
         Followed(RESOURCE_QUOTAS, wire_cluster.ResourceQuota, LimitConverter(resource_name).limit, view.limits),
-        Followed(
-            EVENTS,
-            wire_cluster.Event,
-            failure_event,
-            view.failures,
-            {"fieldSelector": "reason=FailedCreate"},
-            silence_seconds=SILENCE_WITHOUT_BOOKMARKS_SECONDS,
-        ),
+        Followed(EVENTS, wire_cluster.Event, failure_event, view.failures, {"fieldSelector": "reason=FailedCreate"}),
         *controllers,
     ]
 

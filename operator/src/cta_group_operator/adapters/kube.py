@@ -1,7 +1,8 @@
 """Single calls to the API server over aiohttp: thin, typed, with the server's refusals as errors of our own."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+import socket
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final, Self
 
@@ -14,6 +15,7 @@ from cta_group_operator.errors import ApiError, ApiUnavailable, Conflict, Forbid
 from cta_group_operator.ports import Json
 
 _TIMEOUT_SECONDS: Final = 20.0
+_KEEPALIVE_SECONDS: Final = 30
 _WORDS_MOST: Final = 1000
 _ERRORS: Final[Mapping[int, type[ApiError]]] = {
     400: Rejected,
@@ -32,12 +34,14 @@ _JSON_PATCH: Final = "application/json-patch+json"
 class KubeClient:
     """Implements the port ``KubeApi``. One session, kept-alive connections; use it as ``async with``."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, *, timeout_seconds: float = _TIMEOUT_SECONDS) -> None:
+        """``timeout_seconds``: for a connection, for the head of an answer, and for silence inside a short one."""
         self._connection = connection
+        self._timeout_seconds = timeout_seconds
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        connector = aiohttp.TCPConnector(ssl=self._connection.ssl_context(), limit=64)
+        connector = aiohttp.TCPConnector(ssl=self._connection.ssl_context(), limit=64, socket_factory=_watched_socket)
         self._session = aiohttp.ClientSession(connector=connector, auto_decompress=True)
         return self
 
@@ -74,7 +78,7 @@ class KubeClient:
 
     async def page(self, path: str, query: Mapping[str, str]) -> bytes:
         """Return the text of one page of a list, for a decoder that knows which fields it wants."""
-        async with self.stream("GET", path, query, read_timeout_seconds=_TIMEOUT_SECONDS) as answer:
+        async with self.stream("GET", path, query, read_timeout_seconds=self._timeout_seconds) as answer:
             return await answer.read()
 
     async def _call(
@@ -89,10 +93,13 @@ class KubeClient:
         data = None if body is None else msgspec.json.encode(body)
         headers = {"Content-Type": content_type} if data is not None else {}
         async with self.stream(
-            method, path, query or {}, data=data, headers=headers, read_timeout_seconds=_TIMEOUT_SECONDS
+            method, path, query or {}, data=data, headers=headers, read_timeout_seconds=self._timeout_seconds
         ) as answer:
             text = await answer.read()
-        read: Json = msgspec.json.decode(text) if text else {}
+        try:
+            read: Json = msgspec.json.decode(text) if text else {}
+        except msgspec.MsgspecError as bad:
+            raise ApiUnavailable(f"{method} {path}: not what an API server says: {bad}") from bad
         return read
 
     @asynccontextmanager
@@ -102,29 +109,54 @@ class KubeClient:
         path: str,
         query: Mapping[str, str],
         *,
-        read_timeout_seconds: float,
+        read_timeout_seconds: float | None,
         data: bytes | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Send one request and yield the answer while it comes in.
+        """Send one request and yield the answer while it comes in; it begins within seconds, also that of a watch.
 
-        Silence of ``read_timeout_seconds`` and network failures, also while the caller reads, become ApiUnavailable.
+        Silence of ``read_timeout_seconds`` inside it (None: any) and network failures, also while the caller reads,
+        become ApiUnavailable.
         """
         if self._session is None:
             raise ApiUnavailable(f"{method} {path}: the client is closed")
         token = self._connection.authorization()
         sent = {"Accept": "application/json", **({"Authorization": token} if token else {}), **(headers or {})}
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=_TIMEOUT_SECONDS, sock_read=read_timeout_seconds)
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._timeout_seconds, sock_read=read_timeout_seconds)
         url = self._connection.server + path
+        request = self._session.request(method, url, params=dict(query), data=data, headers=sent, timeout=timeout)
         try:
-            async with self._session.request(
-                method, url, params=dict(query), data=data, headers=sent, timeout=timeout
-            ) as answer:
+            async with await _begun(request, self._timeout_seconds) as answer:
                 if answer.status >= 400:  # noqa: PLR2004 - HTTP's own boundary
                     raise error_of(method, path, answer.status, await answer.read())
                 yield answer
         except (aiohttp.ClientError, TimeoutError, asyncio.IncompleteReadError, OSError) as broken:
             raise ApiUnavailable(f"{method} {path}: {type(broken).__name__}: {broken}") from broken
+
+
+async def _begun(request: Awaitable[aiohttp.ClientResponse], timeout_seconds: float) -> aiohttp.ClientResponse:
+    """Return the answer once its head is there."""
+    try:
+        async with asyncio.timeout(timeout_seconds) as limit:
+            return await request
+    except TimeoutError as late:
+        if limit.expired():
+            raise TimeoutError(f"no answer within {timeout_seconds:g} s") from late
+        raise
+
+
+def _watched_socket(address: aiohttp.AddrInfoType) -> socket.socket:
+    """Return a socket on which the kernel notices within a minute that the other machine is gone.
+
+    Nothing is sent on a quiet watch, so without this it would go on waiting for a server that lost its power.
+    """
+    family, kind, protocol, *_ = address
+    made = socket.socket(family=family, type=kind, proto=protocol)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEPALIVE_SECONDS)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _KEEPALIVE_SECONDS // 3)
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3)
+    return made
 
 
 _AS_US: Final = {"fieldManager": FIELD_MANAGER_OPERATOR}

@@ -1,8 +1,10 @@
 """Follows one kind of objects: a list in pages, then a watch that goes on where it was, in little memory.
 
 Objects are decoded into structs of the few fields that are needed and converted at once; what has nothing to do with
-groups is dropped. A watch that was silent for longer than two bookmarks is opened again; one whose position the API
-server has forgotten (410) leads to a new list, whose difference tells what was deleted meanwhile.
+groups is dropped. A watch that was silent for longer than two bookmarks is opened again: the API server sends none for
+a kind of which nothing ever happened, and none at all for events, so silence is no error, and whether anybody is there
+shows when the new watch is answered. One whose position the API server has forgotten (410) leads to a new list, whose
+difference tells what was deleted meanwhile.
 """
 
 import asyncio
@@ -12,6 +14,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, NoReturn, TypeVar
 
+import aiohttp
 import msgspec
 
 from cta_group_operator.adapters.kube import KubeClient, error_of
@@ -27,10 +30,8 @@ _log = EventLog(__name__)
 
 PAGE_SIZE: Final = 500
 SILENCE_SECONDS: Final = 150.0
-"""A bookmark comes about every minute."""
+"""Where bookmarks come, they do about every minute."""
 _WATCH_SECONDS: Final = 290
-SILENCE_WITHOUT_BOOKMARKS_SECONDS: Final = _WATCH_SECONDS + 30.0
-"""Kinds that the API server does not cache have none (events): the server itself ends the watch."""
 _BACKOFF_SECONDS: Final = (0.2, 5.0)
 
 Struct = TypeVar("Struct", bound=msgspec.Struct)
@@ -104,7 +105,7 @@ class ListWatch(Generic[Struct, View]):
         return self._what.resource.kind
 
     def event_age_seconds(self) -> float:
-        """Return how long ago the API server said anything about this kind."""
+        """Return how long ago the API server said anything about this kind, or took a question about it."""
         return self._clock.monotonic() - self._heard
 
     async def run(self) -> NoReturn:
@@ -178,15 +179,23 @@ class ListWatch(Generic[Struct, View]):
                     raise ApiUnavailable(f"WATCH {self._path}: not what a watch says: {bad}") from bad
 
     async def _lines(self, query: Mapping[str, str]) -> AsyncGenerator[bytes, None]:
+        """Yield what comes until the server ends it, or nothing came for too long."""
         rest = b""
-        async with self._client.stream(
-            "GET", self._path, query, read_timeout_seconds=self._what.silence_seconds
-        ) as answer:
-            async for chunk in answer.content.iter_any():
+        async with self._client.stream("GET", self._path, query, read_timeout_seconds=None) as answer:
+            self._heard = self._clock.monotonic()
+            while chunk := await self._chunk(answer.content):
                 *lines, rest = (rest + chunk).split(b"\n")
                 for line in lines:
                     if line:
                         yield line
+
+    async def _chunk(self, content: aiohttp.StreamReader) -> bytes:
+        try:
+            async with asyncio.timeout(self._what.silence_seconds):
+                return await content.readany()
+        except TimeoutError:
+            _log.debug("watch_silent", kind=self.kind, seconds=self._what.silence_seconds)
+            return b""
 
     def _take(self, line: bytes, position: list[str]) -> None:
         event = self._event.decode(line)

@@ -16,7 +16,7 @@ from cta_group_operator.errors import ApiError
 from cta_group_operator.handlers.read import Body, read_cta_node, read_quota, read_workload
 from cta_group_operator.logs import EventLog
 from cta_group_operator.metrics import Metrics
-from cta_group_operator.ports import KubeApi
+from cta_group_operator.ports import Clock, KubeApi
 from cta_group_operator.reconcile.view import ClusterView
 from cta_group_operator.resources import CTA_NODES, CTA_QUOTAS, CTA_WORKLOADS, Resource
 from cta_group_operator.store import Store, Versioned
@@ -58,8 +58,9 @@ class OwnKind(Generic[View]):
 class OwnKinds:
     """The three kinds together."""
 
-    def __init__(self, view: ClusterView, api: KubeApi, metrics: Metrics) -> None:
+    def __init__(self, view: ClusterView, api: KubeApi, clock: Clock, metrics: Metrics) -> None:
         self._api = api
+        self._clock = clock
         self._metrics = metrics
         self._kinds: tuple[OwnKind[Any], ...] = (
             OwnKind(CTA_QUOTAS, read_quota, view.quotas),
@@ -69,6 +70,12 @@ class OwnKinds:
         for kind in self._kinds:
             metrics.decode_errors.labels(kind=kind.resource.kind)
             metrics.lists.labels(kind=kind.resource.kind)
+        self._heard = {kind.resource.kind: clock.monotonic() for kind in self._kinds}
+
+    def event_ages_seconds(self) -> dict[str, float]:
+        """Return for each kind how long ago the API server said anything about it."""
+        now = self._clock.monotonic()
+        return {kind: now - heard for kind, heard in self._heard.items()}
 
     async def list_all(self) -> None:
         """List every kind once; raises ApiError, NotFound when the CRDs are not installed."""
@@ -94,6 +101,7 @@ class OwnKinds:
 
     def _handler(self, kind: OwnKind[Any]) -> Any:
         async def changed(event: Mapping[str, Any], **_: Any) -> None:
+            self._heard[kind.resource.kind] = self._clock.monotonic()
             kind.take(event["object"], self._metrics, deleted=event["type"] == "DELETED")
 
         return changed
@@ -104,6 +112,7 @@ class OwnKinds:
         views: list[View] = []
         while True:
             page = await self._api.get(kind.resource.path(), query)
+            self._heard[kind.resource.kind] = self._clock.monotonic()
             views += [view for body in page["items"] if (view := kind.view_of(body, self._metrics)) is not None]
             query["continue"] = page["metadata"].get("continue") or ""
             if not query["continue"]:
