@@ -87,3 +87,15 @@ async def test_two_that_take_it_at_once() -> None:
     kube_of_second.update = kube.update  # type: ignore[method-assign]
     second._api = kube_of_second
     assert await second._try() is False
+
+
+async def test_a_leader_that_sees_another_stops_at_once() -> None:
+    """Who deletes or edits the Lease chooses another leader: the old one writes nothing more once it has seen that."""
+    kube, clock = FakeKube(), FakeClock()
+    first, second = a_lease(kube, clock, "first"), a_lease(kube, clock, "second")
+    await first.acquire()
+    del kube.objects[PATH]
+    await second.acquire()
+    with pytest.raises(LeadershipLost):
+        await first.hold()
+    assert (first.is_held, second.is_held) == (False, True)

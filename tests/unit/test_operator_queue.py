@@ -5,8 +5,10 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from itertools import pairwise
 
+import pytest
+
 from cta_group_operator.clock import SystemClock
-from cta_group_operator.errors import ApiUnavailable
+from cta_group_operator.errors import ApiUnavailable, LeadershipLost
 from cta_group_operator.metrics import Metrics
 from cta_group_operator.reconcile.queue import WorkQueue
 
@@ -129,3 +131,54 @@ async def test_rounds_of_one_key_keep_their_distance() -> None:
     queue.mark("a")
     await run_until(queue, done)
     assert all(later - earlier >= 0.05 for earlier, later in pairwise(starts))
+
+
+async def test_what_was_for_a_round_that_is_cancelled_stays_to_be_done() -> None:
+    """A round that is cut short leaves its key marked, so that nothing is forgotten when the queue runs again."""
+    begun, done, rounds = asyncio.Event(), asyncio.Event(), list[str]()
+
+    async def work(key: str) -> None:
+        rounds.append(key)
+        if len(rounds) == 1:
+            begun.set()
+            await asyncio.Event().wait()
+        done.set()
+
+    queue = a_queue(work)
+    queue.mark("a")
+    await run_until(queue, begun)
+    await run_until(queue, done)
+    assert rounds == ["a", "a"]
+
+
+async def test_a_lost_lease_ends_the_queue_without_counting_a_failure() -> None:
+    """A round that finds out that another replica leads ends all work at once; that is no fault of its key."""
+    metrics = Metrics("test")
+
+    async def work(_: str) -> None:
+        raise LeadershipLost("another leads")
+
+    queue = a_queue(work, metrics)
+    queue.mark("a")
+    with pytest.raises(ExceptionGroup) as ended:
+        await queue.run()
+    assert ended.group_contains(LeadershipLost)
+    assert metrics.registry.get_sample_value("cta_group_reconcile_errors_total", {"kind": "quota"}) == 0
+
+
+async def test_a_queue_at_rest_keeps_nothing() -> None:
+    """Where nobody works marks do not pile up; after waking only what is marked then is done."""
+    done, seen = asyncio.Event(), list[str]()
+
+    async def work(key: str) -> None:
+        seen.append(key)
+        done.set()
+
+    queue = a_queue(work)
+    queue.mark("before", 0.01)
+    queue.rest()
+    queue.mark("meanwhile")
+    queue.wake()
+    queue.mark("after", 0.02)
+    await run_until(queue, done)
+    assert seen == ["after"]

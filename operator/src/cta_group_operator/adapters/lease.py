@@ -102,6 +102,7 @@ class LeaderLease:
             await self._api.create(LEASES.path(self._namespace), self._body({}, self._identity))
             return True
         if not self._may_take(found):
+            self._renewed = None  # also for one that led: who deletes or edits the Lease has chosen another leader
             return False
         try:
             await self._write(found, holder=self._identity)

@@ -39,7 +39,7 @@ class EventWriter:
         body = {
             "apiVersion": EVENTS.group_version,
             "kind": EVENTS.kind,
-            "metadata": {"name": f"{about.name[:_NAME_MOST]}.{digest}", "namespace": about.namespace or "default"},
+            "metadata": {"name": f"{_beginning(about.name)}.{digest}", "namespace": about.namespace or "default"},
             "involvedObject": {
                 "apiVersion": about.api_version,
                 "kind": about.kind,
@@ -64,3 +64,8 @@ class EventWriter:
             return  # written already, or the namespace is gone
         except (Forbidden, Rejected) as no:  # a namespace that is going, most often; an event is not worth a retry
             _log.warning("event_refused", about=about, reason=reason, cause=no)
+
+
+def _beginning(name: str) -> str:
+    """Return as much of a name as fits; no part of a name may end with a dash or be empty."""
+    return name[:_NAME_MOST].rstrip("-.")

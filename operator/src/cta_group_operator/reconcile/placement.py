@@ -70,6 +70,18 @@ class Placement:
         view.pods.subscribe(self._pod_changed)
 
     @property
+    def queues(self) -> tuple[WorkQueue[str], ...]:
+        """Everything that must run."""
+        return self.plans, self.releases, self.reports
+
+    def forget(self) -> None:
+        """Forget every decision; the next plan makes them anew."""
+        self._promises.clear()
+        self._words.clear()
+        self.refusals.clear()
+        self.planned.clear()
+
+    @property
     def waiting(self) -> int:
         """Pods whose gate is on."""
         return sum(is_gated(pod) for pod in self._view.pods)

@@ -43,9 +43,23 @@ class WorkQueue(Generic[Key]):
         self._failures: dict[Key, int] = {}
         self._running: dict[Key, asyncio.Task[None]] = {}
         self._changed = asyncio.Event()
+        self._takes_marks = True
+
+    def rest(self) -> None:
+        """Forget every appointment and take no mark until :meth:`wake`: where nobody works they would pile up."""
+        self._takes_marks = False
+        self._due.clear()
+        self._failures.clear()
+        self._started.clear()
+
+    def wake(self) -> None:
+        """Take marks again."""
+        self._takes_marks = True
 
     def mark(self, key: Key, after_seconds: float = 0.0) -> None:
         """Have a round for ``key``, not before ``after_seconds``; an earlier appointment stays."""
+        if not self._takes_marks:
+            return
         now = self._clock.monotonic()
         due = max(now + after_seconds, self._started.get(key, -self._spacing_seconds) + self._spacing_seconds)
         if self._due.get(key, due + 1) > due:
@@ -59,7 +73,10 @@ class WorkQueue(Generic[Key]):
         return not self._running and all(due > now for due in self._due.values())
 
     async def run(self) -> NoReturn:
-        """Work for ever. Cancelling it cancels the rounds that run."""
+        """Work for ever. Cancelling it cancels the rounds that run; what they were for stays marked.
+
+        Raises LeadershipLost, in a group, when a round does: no key can be worked on any more.
+        """
         async with asyncio.TaskGroup() as rounds:
             while True:
                 self._changed.clear()
@@ -87,6 +104,9 @@ class WorkQueue(Generic[Key]):
         try:
             with self._metrics.reconcile_seconds.labels(kind=self._kind).time():
                 await self._work(key)
+        except (LeadershipLost, asyncio.CancelledError):
+            self.mark(key)
+            raise
         except Conflict as newer:
             _log.debug("decided_on_old_state", kind=self._kind, key=key, cause=newer)
             self._again(key)

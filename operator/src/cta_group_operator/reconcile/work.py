@@ -36,7 +36,10 @@ _POD_SETTLES_SECONDS: Final = 0.1
 
 
 class Work:
-    """The reconcilers, their queues, and what marks them. Marks are taken at any time; the leader runs the queues."""
+    """The reconcilers, their queues, and what marks them.
+
+    A replica that does not lead rests: it keeps nothing, and :meth:`begin` looks at everything afresh.
+    """
 
     def __init__(self, settings: Settings, view: ClusterView, api: KubeApi, clock: Clock, metrics: Metrics) -> None:
         self._view = view
@@ -60,7 +63,27 @@ class Work:
             spacing_seconds=_WORKLOAD_SPACING_SECONDS,
         )
         self._nodes = WorkQueue[str]("node", NodeLabeller(view, api).reconcile, clock=clock, metrics=metrics)
+        self._queues: tuple[WorkQueue[str] | WorkQueue[ObjectRef], ...] = (
+            self._quotas,
+            self._workloads,
+            self._nodes,
+            *self.placement.queues,
+        )
+        self.end()
         self._subscribe()
+
+    def begin(self) -> None:
+        """Take marks from now on, and look at everything afresh."""
+        for queue in self._queues:
+            queue.wake()
+        self._mark_everything()
+
+    def end(self) -> None:
+        """Forget what was decided and what was to be done: another replica may decide otherwise meanwhile."""
+        for queue in self._queues:
+            queue.rest()
+        self.placement.forget()
+        self._explainer.figures.clear()
 
     def loops(self) -> dict[str, Callable[[], Coroutine[Any, Any, Any]]]:
         """Return what the leader runs, by name."""
@@ -73,8 +96,7 @@ class Work:
             "reports": self.placement.reports.run,
         }
 
-    def mark_everything(self) -> None:
-        """Look at everything afresh."""
+    def _mark_everything(self) -> None:
         for quota in self._view.quotas:
             self._quotas.mark(quota.ref.name)
         for limit in self._view.limits:
@@ -84,6 +106,8 @@ class Work:
             self._mark_top(controller.ref, controller.owner)
         for pod in self._view.pods:
             self._mark_top(pod.ref, pod.owner)
+        for workload in self._view.workloads:
+            self._mark_explained(workload)
         for node in self._view.cta_nodes:
             self._nodes.mark(node.name)
         self.placement.resume()
@@ -186,13 +210,16 @@ class Work:
 
     def _workload_changed(self, before: WorkloadView | None, after: WorkloadView | None) -> None:
         """Repair what somebody else changed or deleted."""
-        told = after or before
         if before is not None and after is None:
             self._explainer.deleted(before)
-        status = told.status if told is not None else None
-        if told is None or status is None:
+        told = after or before
+        if told is not None:
+            self._mark_explained(told)
+
+    def _mark_explained(self, told: WorkloadView) -> None:
+        if told.status is None:
             return
-        owner = status.owner
+        owner = told.status.owner
         self._workloads.mark(ObjectRef(owner.api_version, owner.kind, told.ref.namespace, owner.name, told.owner_uid))
 
     def _pod_must_be_told(self, pod: PodView) -> None:

@@ -1,0 +1,92 @@
+"""The leader's work as a whole: what begins with the lease, and what a replica without it keeps."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from cta_group_core.workload import WorkloadOwner, WorkloadStatus
+from cta_group_operator.clock import SystemClock
+from cta_group_operator.metrics import Metrics
+from cta_group_operator.ports import WorkloadView
+from cta_group_operator.reconcile.view import ClusterView
+from cta_group_operator.reconcile.work import Work, run_all
+from cta_group_operator.settings import Settings
+from operator_world import FakeKube, a_node, a_pod, a_view, ref, until
+
+
+class HangingKube(FakeKube):
+    """Answers nothing while ``hangs``, as an API server that is stopped does."""
+
+    hangs = False
+    asked = 0
+
+    async def json_patch(self, path: str, operations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Release a pod, or never come back."""
+        self.asked += 1
+        if self.hangs:
+            await asyncio.Event().wait()
+        return await super().json_patch(path, operations)
+
+
+def a_work(view: ClusterView, kube: FakeKube) -> Work:
+    """Return the work of one replica."""
+    return Work(Settings(identity="me"), view, kube, SystemClock(), Metrics("test"))
+
+
+async def lose_the_lease(led: asyncio.Task[None], work: Work) -> None:
+    """End what the leader runs, as a lost lease does."""
+    led.cancel()
+    with suppress(asyncio.CancelledError):
+        await led
+    work.end()
+
+
+async def test_a_pod_whose_release_was_cut_short_is_released_by_the_next_leadership() -> None:
+    """A lease that is lost while a patch is on its way, and won again, leaves no pod gated for ever."""
+    view, kube = a_view(), HangingKube()
+    a_node(view, "n1", 128)
+    work = a_work(view, kube)
+    view.pods.put(a_pod("waits"))
+    kube.hangs = True
+    work.begin()
+    led = asyncio.ensure_future(run_all(work.loops()))
+    await until(lambda: kube.asked, "a release that hangs")
+    await lose_the_lease(led, work)
+    kube.hangs = False
+    work.begin()
+    led = asyncio.ensure_future(run_all(work.loops()))
+    await until(lambda: ("json", "/api/v1/namespaces/team-a/pods/waits") in kube.writes, "the release")
+    await lose_the_lease(led, work)
+
+
+async def test_a_replica_that_does_not_lead_keeps_nothing_to_do() -> None:
+    """What a follower hears does not pile up; when it leads it looks at what is there then, and at nothing else."""
+    view, kube = a_view(), FakeKube()
+    a_node(view, "n1", 128)
+    work = a_work(view, kube)
+    for number in range(100):
+        view.pods.put(a_pod(f"job-{number}"))
+        view.pods.remove(("team-a", f"job-{number}"))
+    view.pods.put(a_pod("stays"))
+    work.begin()
+    led = asyncio.ensure_future(run_all(work.loops()))
+    await until(lambda: any("pod-stays/status" in path for _, path in kube.writes), "the explanation of the pod")
+    await lose_the_lease(led, work)
+    assert not any("job-" in path for _, path in kube.writes)
+    assert {figures.name for figures in work.figures().workloads} == set()
+
+
+async def test_an_explanation_of_what_asks_no_more_goes_with_the_next_leader() -> None:
+    """A Deployment that stopped asking while nobody led is explained no more once somebody does."""
+    view, kube = a_view(), FakeKube()
+    owner = ref("Deployment", "web")
+    status = WorkloadStatus(owner=WorkloadOwner(api_version="apps/v1", kind="Deployment", name="web"), message="runs")
+    work = a_work(view, kube)
+    object_ref = ref("CTAWorkload", "deployment-web", api_version="ctagroup.dev/v1alpha1")
+    view.workloads.put(WorkloadView(object_ref, "1", owner.uid, status))
+    work.begin()
+    led = asyncio.ensure_future(run_all(work.loops()))
+    path = "/apis/ctagroup.dev/v1alpha1/namespaces/team-a/ctaworkloads/deployment-web"
+    await until(lambda: ("delete", path) in kube.writes, "the removal of the explanation")
+    await lose_the_lease(led, work)
