@@ -218,6 +218,7 @@ async def test_age_of_what_was_heard() -> None:
 
 async def test_a_quiet_watch_is_opened_again_and_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
     """A watch that says nothing is opened again at the same place, nothing is wrong, and the kind was heard of."""
+    caplog.set_level(logging.WARNING)
     server = ScriptedServer([[page(version=5)]])
     async with following(server, silence_seconds=0.05) as here:
         await seen(lambda: server.positions() == ["5"])
@@ -230,6 +231,7 @@ async def test_a_quiet_watch_is_opened_again_and_is_no_error(caplog: pytest.LogC
 
 async def test_a_quiet_watch_does_not_hide_that_nobody_is_there(caplog: pytest.LogCaptureFixture) -> None:
     """When nobody takes the new watch that is told, and the age of what was heard grows; what comes later is taken."""
+    caplog.set_level(logging.WARNING)
     server = ScriptedServer([[page(version=5)]])
     async with following(server, silence_seconds=0.05, timeout_seconds=0.1) as here:
         await seen(lambda: server.positions() == ["5"])

@@ -110,8 +110,6 @@ class WorkQueue(Generic[Key]):
         except Conflict as newer:
             _log.debug("decided_on_old_state", kind=self._kind, key=key, cause=newer)
             self._again(key)
-        except LeadershipLost:
-            self.mark(key)  # nobody runs the queue until this replica leads again
         except ApiError as failed:
             _log.warning("reconcile_failed", kind=self._kind, key=key, cause=failed)
             self._again(key)
