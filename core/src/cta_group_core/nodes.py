@@ -57,10 +57,16 @@ class Condition(ApiModel):
 
 
 class GpuHealth(StrEnum):
-    """Whether groups of a GPU may be handed out."""
+    """Whether groups of a GPU may be handed out: only of a healthy one."""
 
     HEALTHY = "Healthy"
+    SUSPECT = "Suspect"
+    """In quarantine until it is known whether it is well."""
     UNHEALTHY = "Unhealthy"
+    RECOVERING = "Recovering"
+    """Repaired, and being watched."""
+    MPS_NOT_READY = "MPSNotReady"
+    """It is well, but its MPS daemon serves nobody, so no further share of it can be limited."""
 
 
 class PcieLink(ApiModel):
@@ -107,6 +113,7 @@ class GpuStatus(ApiModel):
     compute_mode: str | None = None
     persistence_mode: bool | None = None
     foreign_memory_mib: int | None = Field(default=None, description="Used by processes that are not tenants")
+    notice: str | None = Field(default=None, description="Worth knowing of a GPU that goes on")
     health: GpuHealth = GpuHealth.HEALTHY
     health_reason: str | None = None
     health_since: str | None = None
