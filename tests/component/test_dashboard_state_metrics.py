@@ -91,7 +91,7 @@ def beside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     """Run a Prometheus that sees the project's own metrics too, which tell other numbers on purpose."""
     plugin, operator = PluginMetrics("test"), OperatorMetrics("test")
     world = World(holdings("team-a", [(0, "own")], groups=8))
-    plugin.describe_node(world.node, world.mps)
+    plugin.describe_node(world.node, world.mps, dict)
     figures = Figures(leader=True, quotas=[QuotaFigures("own", hard=8, used=8, pending=0)])
     operator.follow(lambda: figures)
     registries = {"state": _state_metrics(), "plugin": plugin.registry, "operator": operator.registry}

@@ -164,4 +164,5 @@ def test_processes_and_mps_clients_come_together(start_driver: StartDriver) -> N
     busy = replace(recorded_h200(), processes=((300, 40 << 20, False), (7, 512 << 20, True), (8, 1 << 20, True)))
     driver = start_driver(Scenario(gpus=(busy,)))
     driver.open()
-    assert driver.processes(busy.uuid) == (GpuProcess(7, 512), GpuProcess(8, 1), GpuProcess(300, 40))
+    clients = (GpuProcess(7, 512, is_mps_client=True), GpuProcess(8, 1, is_mps_client=True))
+    assert driver.processes(busy.uuid) == (*clients, GpuProcess(300, 40))

@@ -50,7 +50,7 @@ def declared() -> frozenset[str]:
     """Return every name that the processes can tell, from the code that declares it."""
     plugin, operator, mps = PluginMetrics("test"), OperatorMetrics("test"), MpsMetrics("test", most_clients=48)
     world = World()
-    plugin.describe_node(world.node, world.mps)
+    plugin.describe_node(world.node, world.mps, dict)
     operator.follow(_full_figures)
     AdmissionMetrics(operator.registry)
     return frozenset(

@@ -9,11 +9,11 @@ import pytest
 from pydantic import BaseModel
 
 from cta_group_core import nodes
+from cta_group_core.health.inputs import XidSeen
 from cta_group_core.ids import GroupId
 from cta_group_core.profiles import PROFILES
 from cta_group_plugin import report
 from cta_group_plugin.adapters.simulated import SimulatedSource
-from cta_group_plugin.health import Fault
 from cta_group_plugin.inventory import offer_of
 from cta_group_plugin.settings import EnforcementSettings
 from cta_group_plugin.state import NodeState
@@ -46,8 +46,7 @@ async def test_reader_gets_the_node_that_was_written() -> None:
     gpus = (*inventory.gpus[:3], replace(inventory.gpus[3], mig_enabled=True))
     inventory = replace(inventory, gpus=gpus, driver_version="580.95.05", cuda_version="13.0")
     state = NodeState()
-    faults = {gpus[1].uuid: Fault("XID 79", 1e9, answers_clear_it=True)}
-    state.learn_devices(inventory, offer_of(inventory, reserve_mib=RESERVE_MIB), faults)
+    state.learn_devices(inventory, offer_of(inventory, reserve_mib=RESERVE_MIB), {gpus[1].uuid: (XidSeen(79),)})
     state.learn_account(account({"a": frozenset(GroupId(gpus[0].uuid, n) for n in range(32))}), asked_at=0.0)
     made = with_times(
         status_of(state.view, resource_name="nvidia.com/cta-group", enforcement=EnforcementSettings()), None, now=2e9

@@ -85,7 +85,7 @@ class World:
 def monitored(world: World, folder: Path) -> Iterator[Prometheus]:
     """Serve the world's metrics, run Prometheus over them, and yield it after its first scrape of each process."""
     plugin = PluginMetrics("test")
-    plugin.describe_node(world.node, world.mps)
+    plugin.describe_node(world.node, world.mps, dict)
     with contextlib.ExitStack() as running:
         jobs = [_job(running, plugin.registry, "plugin")]
         for number in range(len(world.operator)):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from cta_group_plugin.app import Edges, serve
 from cta_group_plugin.ports import Inventory
-from cta_group_plugin.settings import RunSettings
+from cta_group_plugin.settings import HealthSettings, RunSettings
 from cta_group_plugin.testing import FakeGpuSource, FakeKubelet, FakeMpsControl, FakeNodeApi, FakePodResources
 from plugin_values import node_of
 
@@ -41,6 +41,7 @@ class FakeNode:
             device_plugin_dir=self.root / "plugins",
             pod_resources_socket=self.root / "pods.sock",
             mps_root=self.root / "mps",
+            health=HealthSettings(poll_seconds=0.2, state_dir=None),
             start_patience_seconds=0,
             metrics_address="",
             publish=False,

@@ -4,10 +4,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from cta_group_core.health.inputs import Seen
 from cta_group_core.ids import GpuUuid, GroupId
 from cta_group_core.profiles import profile_named
 from cta_group_core.units import SmCountSources
 from cta_group_plugin.answers import Rules
+from cta_group_plugin.health import Faults, Health
 from cta_group_plugin.inventory import Offer, offer_of
 from cta_group_plugin.ports import Account, GpuFacts, Holding, Inventory, PodName
 from cta_group_plugin.settings import EnforcementSettings
@@ -70,3 +72,8 @@ def account(held: dict[str, frozenset[GroupId]], *, others: Iterable[str] = ()) 
 def without_memory(facts: GpuFacts) -> GpuFacts:
     """Return the GPU as a unified-memory part shows itself."""
     return replace(facts, memory_total_mib=None)
+
+
+def faults(index: int, *seen: Seen, now: float = 1e9) -> Faults:
+    """Return the faults of a node after this was seen of one of its GPUs."""
+    return Health().after({uuid_of(index): seen}, now=now).faults

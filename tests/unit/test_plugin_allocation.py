@@ -5,21 +5,23 @@ from dataclasses import replace
 import pytest
 
 from cta_group_core.errors import DoesNotFit, InvalidText, RequestNotAllowed
+from cta_group_core.health.evidence import ResetEvidence
+from cta_group_core.health.inputs import PollOk, ResetSeen, Seen, Suspected, XidSeen
 from cta_group_core.ids import GroupId
 from cta_group_core.profiles import PROFILES
 from cta_group_plugin.allocation import (
     check_clients,
+    check_start,
     checked_gpus,
     largest_fractions,
     parse_ids,
     preferred_ids,
 )
 from cta_group_plugin.answers import ContainerAnswer, Rules, answer_for
-from cta_group_plugin.health import Fault
 from cta_group_plugin.inventory import Offer
 from cta_group_plugin.ledger import Holder, HolderKind
 from cta_group_plugin.settings import EnforcementSettings
-from plugin_values import RULES, groups, offer, uuid_of
+from plugin_values import RULES, faults, groups, offer, uuid_of
 
 PIPE = f"/run/cta-group/mps/{uuid_of(0)}/pipe"
 
@@ -152,7 +154,26 @@ def test_groups_on_two_gpus_are_refused() -> None:
 def test_groups_of_an_unhealthy_gpu_are_refused_with_its_reason() -> None:
     """The reason of the GPU reaches the pod."""
     with pytest.raises(DoesNotFit, match="is unhealthy: XID 48"):
-        checked_gpus(offer(1), {uuid_of(0): Fault("XID 48", 1.0, answers_clear_it=False)}, groups(0, range(8)))
+        checked_gpus(offer(1), faults(0, XidSeen(48)), groups(0, range(8)))
+
+
+@pytest.mark.parametrize(
+    ("seen", "words"),
+    [
+        ((Suspected("memory of an ended process"),), "is suspect: memory of an ended process"),
+        ((XidSeen(48), ResetSeen(ResetEvidence.BOOT), PollOk()), "is recovering: XID 48"),
+    ],
+)
+def test_gpu_that_is_held_back_is_allocated_and_not_started(seen: tuple[Seen, ...], words: str) -> None:
+    """What may get better does not fail a pod: its container waits before it starts, with the reason."""
+    gpus = checked_gpus(offer(1), faults(0, *seen), groups(0, range(8)))
+    with pytest.raises(DoesNotFit, match=words):
+        check_start(gpus, faults(0, *seen))
+
+
+def test_healthy_gpu_is_started_on() -> None:
+    """A fault of one GPU holds no container of another one back."""
+    check_start(checked_gpus(offer(2), faults(0, XidSeen(48)), groups(1, range(8))), faults(0, XidSeen(48)))
 
 
 def test_text_that_is_no_group_is_refused() -> None:

@@ -47,6 +47,24 @@ def test_switches_come_from_the_environment_too() -> None:
     assert run_with("--enforce-memory", CTA_GROUP_PLUGIN_ENFORCE_MEMORY="no").enforcement == EnforcementSettings()
 
 
+def test_health_is_remembered_unless_there_is_nothing_to_remember() -> None:
+    """Simulated GPUs have no folder by default, and an empty one switches it off."""
+    assert run_with().health.state_dir == Path("/var/lib/cta-group")
+    assert run_with("--source", "simulated").health.state_dir is None
+    assert run_with("--source", "simulated", "--state-dir", "/s").health.state_dir == Path("/s")
+    assert run_with("--state-dir", "").health.state_dir is None
+    assert run_with(CTA_GROUP_PLUGIN_STATE_DIR="").health.state_dir is None
+
+
+def test_health_can_be_set() -> None:
+    """XID classes, clean polls and their distance."""
+    health = run_with(
+        "--xid-policy", '{"fatal": [13]}', "--health-clean-polls", "7", CTA_GROUP_PLUGIN_POLL_SECONDS="2"
+    ).health
+    assert health.rules.policy.rule_of(13).xid_class == "fatal"
+    assert (health.rules.clean_polls, health.poll_seconds) == (7, 2.0)
+
+
 def test_pod_finds_its_own_api_server() -> None:
     """The address that kubelet gives every container is the default; IPv6 is written as URLs want it."""
     assert run_with(KUBERNETES_SERVICE_HOST="10.0.0.1", KUBERNETES_SERVICE_PORT="6443").api_server == (
@@ -70,6 +88,8 @@ def test_supervisor_serves_in_its_folder() -> None:
         (["--max-clients", "61"], "must be a whole number from 1 to 60"),
         (["--device-list", "volume-mounts"], "must be one of envvar, cdi"),
         (["--cdi-gpu-kind", "nvidia.com"], "must look like nvidia.com/gpu, or be empty"),
+        (["--xid-policy", '{"deadly": [1]}'], "'deadly' is no class that can be set"),
+        (["--health-clean-polls", "0"], "must be a whole number from 1 to 100"),
         (["--metrics-address", "9400"], "must look like 0.0.0.0:9400"),
         (["--resource-name", "cta-group"], "must look like nvidia.com/cta-group"),
         (["--source", "mig"], "must be one of nvml, simulated"),

@@ -42,9 +42,9 @@ def test_gpu_in_mig_mode_is_withheld_and_the_others_serve() -> None:
     assert "switch MIG off" in made.withheld[0].reason
 
 
-def test_pending_mig_mode_is_withheld() -> None:
-    """A GPU that leaves with the next reset is not promised to anybody."""
-    assert "after the next reset" in withheld_reason(replace(gpu(), mig_pending=True))
+def test_pending_mig_mode_changes_nothing_yet() -> None:
+    """A GPU whose MIG mode waits for a reset works as before, its tenants too; it is told as a notice."""
+    assert len(offer_of(inventory(replace(gpu(), mig_pending=True)), reserve_mib=RESERVE_MIB).served) == 1
 
 
 def test_unknown_compute_capability_is_withheld() -> None:

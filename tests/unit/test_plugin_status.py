@@ -1,10 +1,12 @@
 """The node's account as CTANode shows it."""
 
+import time
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
-from cta_group_plugin.health import Fault
+from cta_group_core.health.inputs import PollFailed, PollOk, Suspected, XidSeen
 from cta_group_plugin.inventory import offer_of
 from cta_group_plugin.ports import BrokenGpu, Inventory, MpsState
 from cta_group_plugin.report import NodeReport
@@ -14,11 +16,11 @@ from cta_group_plugin.status import rfc3339, status_of, with_times
 from plugin_values import RESERVE_MIB, account, gpu, groups, inventory, node_of, uuid_of
 
 
-def state_of(node: Inventory) -> NodeState:
+def state_of(node: Inventory, clock: Callable[[], float] | None = None) -> NodeState:
     """Return the state of a node with this inventory, known to kubelet, with nothing held."""
-    state = NodeState()
+    state = NodeState(clock or time.monotonic, wall_clock=lambda: 1e9)
     state.learn_account(account({}), asked_at=0.0)
-    state.learn_devices(node, offer_of(node, reserve_mib=RESERVE_MIB), {})
+    state.learn_devices(node, offer_of(node, reserve_mib=RESERVE_MIB))
     state.learn_registration("cta-group-1.sock")
     return state
 
@@ -47,7 +49,7 @@ async def test_empty_node() -> None:
 async def test_nothing_is_free_before_kubelet_told_who_holds_what() -> None:
     """A plugin that was just started does not promise groups that a tenant may have."""
     state = NodeState()
-    state.learn_devices(node_of(1), offer_of(node_of(1), reserve_mib=RESERVE_MIB), {})
+    state.learn_devices(node_of(1), offer_of(node_of(1), reserve_mib=RESERVE_MIB))
     made = status(state)
     assert (made.capacity, made.allocatable, made.free, made.largest_fit) == (128, 128, 0, 0)
     state.learn_account(account({"a": groups(0, range(32))}), asked_at=0.0)
@@ -88,13 +90,98 @@ async def test_groups_that_a_gpu_no_longer_has_do_not_count() -> None:
 async def test_unhealthy_gpu_offers_nothing_and_says_since_when() -> None:
     """Its groups count as capacity, not as allocatable."""
     state = state_of(node_of(2))
-    state.learn_devices(node_of(2), state.view.offer, {uuid_of(1): Fault("XID 48", 1e9, answers_clear_it=False)})
+    state.observe({uuid_of(1): (XidSeen(48),)})
     made = status(state)
     assert (made.capacity, made.allocatable, made.free) == (256, 128, 128)
     assert made.gpus[1].health == "Unhealthy"
-    assert made.gpus[1].health_reason == "XID 48"
+    assert made.gpus[1].health_reason
+    assert made.gpus[1].health_reason.startswith("XID 48: a double-bit memory error")
+    assert "nvidia-smi --gpu-reset" in made.gpus[1].health_reason
     assert made.gpus[1].health_since == "2001-09-09T01:46:40Z"
-    assert condition(made, "GPUsHealthy") == ("False", "GpuUnhealthy", f"{uuid_of(1)}: XID 48")
+    truth, reason, told = condition(made, "GPUsHealthy")
+    assert (truth, reason) == ("False", "GpuUnhealthy")
+    assert told.startswith(f"{uuid_of(1)}: XID 48")
+
+
+async def test_gpu_in_quarantine_is_told_apart_from_a_broken_one() -> None:
+    """The condition names the worst that there is; a suspect GPU offers nothing either."""
+    state = state_of(node_of(3))
+    state.observe({uuid_of(0): (Suspected("it holds memory of an ended process"),)})
+    assert condition(status(state), "GPUsHealthy")[:2] == ("False", "GpuSuspect")
+    state.observe({uuid_of(1): (PollFailed("x"), PollFailed("x"))})
+    made = status(state)
+    assert condition(made, "GPUsHealthy")[:2] == ("False", "GpuUnhealthy")
+    assert [each.health for each in made.gpus] == ["Suspect", "Unhealthy", "Healthy"]
+    assert (made.allocatable, made.largest_fit) == (128, 128)
+    state.observe({uuid_of(1): (PollOk(),)})
+    made = status(state)
+    assert made.gpus[1].health == "Recovering"
+    assert made.gpus[1].health_reason == "it does not answer: x; that is over, 1 of 3 clean polls since"
+    assert condition(made, "GPUsHealthy")[:2] == ("False", "GpuSuspect")
+
+
+async def test_driver_that_fails_to_list_says_nothing_of_any_gpu() -> None:
+    """Nothing is withdrawn, and the condition does not claim what nobody knows; the next good poll ends it."""
+    state = state_of(node_of(1))
+    state.learn_driver_trouble("Unknown Error")
+    made = status(state)
+    assert condition(made, "GPUsHealthy") == ("Unknown", "DriverDoesNotAnswer", "Unknown Error")
+    assert made.allocatable == 128
+    state.learn_devices(node_of(1), state.view.offer)
+    assert condition(status(state), "GPUsHealthy")[0] == "True"
+
+
+async def test_withdrawn_node_offers_nothing() -> None:
+    """Once the driver is gone for good, no GPU is offered and the reason is the condition's."""
+    state = state_of(node_of(2))
+    state.withdraw("the driver was unloaded")
+    made = status(state)
+    assert (made.capacity, made.allocatable, made.gpus) == (0, 0, ())
+    assert condition(made, "Compatible") == ("False", "NoDriver", "the driver was unloaded")
+
+
+async def test_gpu_whose_daemon_is_away_takes_no_more_shares() -> None:
+    """Only after a daemon had its time to start; the GPU itself stays healthy, and all is well once it answers."""
+    now = [0.0]
+    state = state_of(node_of(2), lambda: now[0])
+    away = {uuid_of(0): MpsState(ready=False, reason="no answer within 2 s")}
+    state.learn_mps(away)
+    assert status(state).allocatable == 256
+    now[0] = 5.0
+    state.learn_mps(away)
+    made = status(state)
+    assert (made.allocatable, made.gpus[0].health, made.gpus[0].largest_fit) == (128, "MPSNotReady", 0)
+    assert made.gpus[0].health_reason
+    assert "no answer within 2 s" in made.gpus[0].health_reason
+    assert condition(made, "GPUsHealthy")[0] == "True"
+    assert condition(made, "MPSReady")[0] == "False"
+    state.learn_mps({uuid_of(0): MpsState(ready=True, reason="")})
+    assert status(state).allocatable == 256
+
+
+async def test_daemon_that_nobody_needs_is_no_trouble() -> None:
+    """When the last share of a GPU ends while its daemon is away, the GPU can be handed out again."""
+    now = [0.0]
+    state = state_of(node_of(1), lambda: now[0])
+    for now[0] in (0.0, 60.0):
+        state.learn_mps({uuid_of(0): MpsState(ready=False, reason="away")})
+    assert status(state).allocatable == 0
+    state.learn_mps({})
+    assert status(state).allocatable == 128
+
+
+async def test_notices_stand_on_the_gpu_and_in_the_condition() -> None:
+    """MIG that waits for a reset and an XID worth telling take nothing out of service."""
+    state = state_of(inventory(replace(gpu(0), mig_pending=True), gpu(1)))
+    state.observe({uuid_of(1): (XidSeen(63),)})
+    made = status(state)
+    assert made.allocatable == 256
+    assert made.gpus[0].notice
+    assert made.gpus[0].notice.startswith("MIG will be on")
+    assert made.gpus[1].notice == "XID 63: rows of memory are set aside at the next reset of the GPU"
+    truth, _, told = condition(made, "Compatible")
+    assert truth == "True"
+    assert "GPU 0: MIG will be on" in told
 
 
 async def test_withheld_gpu_says_why() -> None:

@@ -7,7 +7,7 @@ from cta_group_core.errors import DoesNotFit
 from cta_group_core.ids import GpuUuid, GroupId, by_gpu
 from cta_group_core.placement import check_ids, choose_ids
 from cta_group_plugin.answers import Rules
-from cta_group_plugin.health import Faults
+from cta_group_plugin.health import Faults, is_out
 from cta_group_plugin.inventory import Offer, ServedGpu
 from cta_group_plugin.ledger import Holder, HolderKind
 
@@ -50,14 +50,24 @@ def parse_ids(offer: Offer, texts: Iterable[str]) -> frozenset[GroupId]:
 def checked_gpus(
     offer: Offer, faults: Faults, ids: Collection[GroupId], shares: Shares | None = None
 ) -> tuple[ServedGpu, ...]:
-    """Return the GPUs that ``ids`` lie on, in order of index, or raise why no container may use them now.
+    """Return the GPUs that ``ids`` lie on, in order of index, or raise why no container can use them.
 
-    ``shares`` as for :func:`preferred_ids`.
+    A GPU that is only held back until more is known is no reason: a container of it waits before it starts. ``shares``
+    as for :func:`preferred_ids`.
     """
-    for uuid in sorted({group_id.gpu for group_id in ids} & faults.keys()):
-        raise DoesNotFit(f"GPU {uuid} is unhealthy: {faults[uuid].reason}")
+    for uuid in sorted({group_id.gpu for group_id in ids}):
+        if is_out(faults.get(uuid)):
+            raise DoesNotFit(f"GPU {uuid} is unhealthy: {faults[uuid].reason}")
     uuids = check_ids({uuid: gpu.units for uuid, gpu in offer.by_uuid.items()}, ids, shares=shares)
     return tuple(sorted((offer.by_uuid[uuid] for uuid in uuids), key=lambda gpu: gpu.facts.index))
+
+
+def check_start(gpus: Iterable[ServedGpu], faults: Faults) -> None:
+    """Raise DoesNotFit when a container must not start on one of ``gpus`` yet. MPS is asked by whoever needs it."""
+    for gpu in gpus:
+        fault = faults.get(gpu.facts.uuid)
+        if fault and not fault.whole:
+            raise DoesNotFit(f"GPU {gpu.facts.index} ({gpu.facts.uuid}) is {fault.phase.lower()}: {fault.reason}")
 
 
 def shares_held(holders: Iterable[Holder], *, but: Collection[GroupId] = ()) -> Shares:

@@ -20,13 +20,17 @@ from cta_group_plugin.adapters.kube_api import ApiServer, KubeNodeApi
 from cta_group_plugin.adapters.pod_resources import KubeletPodResources
 from cta_group_plugin.adapters.simulated import SimulatedSource
 from cta_group_plugin.adapters.simulated_mps import SimulatedMpsControl
+from cta_group_plugin.adapters.state_folder import StateFolder, host_marks
 from cta_group_plugin.adapters.supervisor_client import SupervisorClient
 from cta_group_plugin.answers import CdiRules, Rules
 from cta_group_plugin.ceilings import CeilingKeeper
+from cta_group_plugin.driver_threads import Asker
 from cta_group_plugin.errors import BadSetting, PluginError
+from cta_group_plugin.gpu_source import GpuSource
+from cta_group_plugin.health_record import HealthStore, RecordKeeper
 from cta_group_plugin.logs import EventLog
 from cta_group_plugin.metrics import Metrics
-from cta_group_plugin.ports import GpuSource, MpsControl, NodeApi, PodResources
+from cta_group_plugin.ports import MpsControl, NodeApi, PodResources
 from cta_group_plugin.probes import ProbeChecks, ProbeServer, on_loop
 from cta_group_plugin.publish import Publisher
 from cta_group_plugin.registrar import Registrar
@@ -53,6 +57,8 @@ class Edges:
     pod_resources: PodResources
     node_api: NodeApi | None
     """``None``: nothing is published."""
+    health_store: HealthStore | None = None
+    """``None``: nothing outlives this process."""
 
 
 def run(settings: RunSettings) -> int:
@@ -83,7 +89,8 @@ async def serve(settings: RunSettings, edges: Edges, stopping: asyncio.Event) ->
 def _assemble(settings: RunSettings, edges: Edges, stack: AsyncExitStack) -> list[Part]:
     """Return the parts in the order in which they are stopped; ``stack`` closes what they hold."""
     rules = rules_of(settings)
-    state, metrics = NodeState(waits_for_specifications=rules.cdi is not None), Metrics(__version__)
+    state = NodeState(rules=settings.health.rules, waits_for_specifications=rules.cdi is not None)
+    metrics = Metrics(__version__)
     status = partial(status_of, resource_name=settings.resource_name, enforcement=settings.enforcement)
     accounts = AccountKeeper(state, edges.pod_resources)
     ceilings = CeilingKeeper(
@@ -99,19 +106,30 @@ def _assemble(settings: RunSettings, edges: Edges, stack: AsyncExitStack) -> lis
     allocator = Allocator(state, ceilings, rules, metrics, accounts.ask_soon, ensure_devices=ensure_devices)
     service = partial(DevicePluginService, state, allocator)
     registrar = Registrar(state, settings.device_plugin_dir, settings.resource_name, service, metrics)
-    metrics.describe_node(lambda: status(state.view), lambda: state.view.mps)
+    watcher = Watcher(
+        state,
+        edges.gpus,
+        Asker(limit_seconds=settings.health.answer_seconds),
+        reserve_mib=settings.reserve_mib,
+        poll_seconds=settings.health.poll_seconds,
+    )
+    metrics.describe_node(lambda: status(state.view), lambda: state.view.mps, lambda: state.view.health.xids)
     if settings.metrics_address:
         live = on_loop(registrar.liveness_problem)
         checks = ProbeChecks(metrics.registry, live, lambda: state.view.readiness_problem)
         stack.enter_context(ProbeServer(settings.metrics_address, checks))
     parts: list[Part] = [
         registrar.run,
-        Watcher(state, edges.gpus, reserve_mib=settings.reserve_mib).run,
+        watcher.run,
         partial(_restarted, "accounts", accounts.run),
         partial(_restarted, "ceilings", ceilings.run),
     ]
     if specifications:
         parts.append(partial(_restarted, "specifications", specifications.run))
+    if edges.health_store:
+        record = RecordKeeper(state, edges.health_store, host_marks, on_failure=metrics.record_failures.inc)
+        record.recall()
+        parts.append(partial(_restarted, "health record", record.run))
     if edges.node_api:
         parts.append(partial(_restarted, "publisher", Publisher(state, edges.node_api, status, metrics).run))
     return parts
@@ -136,6 +154,7 @@ def edges_of(settings: RunSettings) -> Edges:
         mps=SupervisorClient(settings.mps_socket) if settings.mps_socket else SimulatedMpsControl(),
         pod_resources=KubeletPodResources(settings.pod_resources_socket, settings.resource_name),
         node_api=_node_api(settings) if settings.publish else None,
+        health_store=StateFolder(settings.health.state_dir) if settings.health.state_dir else None,
     )
 
 

@@ -22,6 +22,7 @@ from cta_group_plugin.cli_options import (
     whole_number,
 )
 from cta_group_plugin.errors import BadSetting
+from cta_group_plugin.health_options import add_health_options, health_settings
 from cta_group_plugin.logs import LOG_FORMATS, LOG_LEVELS, set_up_logs
 from cta_group_plugin.settings import (
     SUPERVISOR_SOCKET_NAME,
@@ -100,6 +101,7 @@ def _add_run_options(options: Options) -> None:
     )
     _add_gpu_options(options, default)
     _add_slice_options(options, default)
+    add_health_options(options)
     options.add_switch("--publish", "write this node's CTANode to the Kubernetes API", default=default.publish)
     meaning = "URL of the Kubernetes API; default: the one of the cluster that this pod runs in"
     options.add("--api-server", _api_server, _own_api_server(options.environment), meaning, "URL")
@@ -203,6 +205,7 @@ def run_settings(parsed: argparse.Namespace) -> RunSettings:
         ),
         device_list=DeviceList(parsed.device_list),
         cdi=CdiSettings(folder=parsed.cdi_dir, gpu_kind=parsed.cdi_gpu_kind),
+        health=health_settings(parsed, is_simulated=source is SourceKind.SIMULATED),
         start_patience_seconds=parsed.start_patience_seconds,
         metrics_address=parsed.metrics_address,
         publish=parsed.publish,

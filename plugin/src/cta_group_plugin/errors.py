@@ -6,9 +6,12 @@
     ├── BadSetting             a setting has a value that is not allowed
     ├── DriverError            the GPU driver's library
     │   ├── DriverAbsent       no library or no driver on this node: idle, not broken
-    │   └── DriverGone         it answered before and cannot any more: exit, so that a fresh process loads it
+    │   ├── DriverGone         it answered before and cannot any more: exit, so that a fresh process loads it
+    │   ├── GpuLost            one GPU cannot work any more; the others can
+    │   └── DriverHangs        a question has not been answered for so long that nobody waits for it any more
     ├── CdiUnavailable         a CDI specification cannot be written
     ├── KubeletUnavailable     a socket of kubelet does not answer
+    ├── StateUnavailable       the folder in which this process keeps things cannot be read or written
     ├── ApiUnavailable         the Kubernetes API does not answer, or refuses
     └── MpsUnavailable         the MPS control daemon or its supervisor does not answer
 """
@@ -34,12 +37,24 @@ class DriverGone(DriverError):
     """The library answered before and never will again in this process."""
 
 
+class GpuLost(DriverError):
+    """The GPU that was asked is gone or needs a reset; the others go on."""
+
+
+class DriverHangs(DriverError):
+    """A question was not answered in time; its thread is left to it."""
+
+
 class CdiUnavailable(PluginError):
     """A CDI specification cannot be written or made; names the file or the GPU."""
 
 
 class KubeletUnavailable(PluginError):
     """A socket of kubelet does not answer; names the path."""
+
+
+class StateUnavailable(PluginError):
+    """The folder in which this process keeps things cannot be read or written; names the file."""
 
 
 class ApiUnavailable(PluginError):

@@ -1,62 +1,123 @@
-"""Which GPUs are unhealthy, and when they are healthy again. Pure: events and polls in, faults out.
+"""The health of this node's GPUs: what was seen of each goes in, which may take new work comes out. Pure.
 
-Thin on purpose: lost, silent or vanished GPUs and XIDs that the driver's documents call fatal take a GPU out. A GPU
-that was lost is back with the first poll in which it answers. After a fatal XID a poll proves nothing (the GPU answers
-while its contexts are dead), so only the driver's word that it recovered brings it back.
+``cta_group_core.health`` decides about one GPU; here are all of them, and what a poll of them means.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Final, Self
 
+from cta_group_core.health.evidence import ResetEvidence
+from cta_group_core.health.inputs import (
+    EccRead,
+    FoundAgain,
+    Lost,
+    PollFailed,
+    PollOk,
+    RecoveryActionRead,
+    ResetSeen,
+    RowRemapRead,
+    Seen,
+    XidSeen,
+)
+from cta_group_core.health.machine import step
+from cta_group_core.health.state import GpuState, HealthRules, Phase
+from cta_group_core.health.verdict import Verdict, verdict_of
+from cta_group_core.health.xid_catalogue import XidClass
 from cta_group_core.ids import GpuUuid
-from cta_group_plugin.ports import GpuEvent, GpuEventKind, Inventory
+from cta_group_plugin.gpu_source import Vitals
+from cta_group_plugin.ports import BrokenGpu, GpuEvent, GpuEventKind
 
-# Source: NVIDIA, "XID errors", those whose action is a reset or a replacement of the GPU.
-FATAL_XIDS: Final = frozenset({48, 62, 64, 74, 79, 95, 119, 120, 140, 143})
+Faults = Mapping[GpuUuid, Verdict]
+"""The GPUs that may not take all kinds of new work now, each with why."""
 
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """Why a GPU offers nothing now."""
-
-    reason: str
-    since: float
-    """Seconds since the epoch."""
-    answers_clear_it: bool
-    """Whether a poll in which the GPU answers ends the fault."""
+_MOST_ABSENT: Final = 32
+"""GPUs on record that this node does not have now: one that comes back broken is not taken for a new one."""
 
 
-Faults = Mapping[GpuUuid, Fault]
+@dataclass(frozen=True)
+class Health:
+    """Every GPU of which something was seen. Times are seconds since the epoch, since they outlive the process."""
+
+    rules: HealthRules = field(default_factory=HealthRules)
+    states: Mapping[GpuUuid, GpuState] = field(default_factory=lambda: MappingProxyType({}))
+    xids: Mapping[tuple[GpuUuid, XidClass], int] = field(default_factory=lambda: MappingProxyType({}))
+    """XIDs of each class since this process started."""
+    faults: Faults = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        verdicts = {uuid: verdict_of(state, self.rules) for uuid, state in self.states.items()}
+        faults = {uuid: verdict for uuid, verdict in verdicts.items() if not (verdict.whole and verdict.fractions)}
+        object.__setattr__(self, "faults", MappingProxyType(faults))
+
+    def after(self, seen: Mapping[GpuUuid, Iterable[Seen]], *, now: float) -> Self:
+        """Return the health after these observations; the same object where they change nothing."""
+        states, xids = dict(self.states), dict(self.xids)
+        for uuid, each in ((uuid, each) for uuid, all_of_it in seen.items() for each in all_of_it):
+            states[uuid] = step(states.get(uuid, GpuState()), each, now, self.rules)
+            if isinstance(each, XidSeen):
+                key = (uuid, self.rules.policy.rule_of(each.code).xid_class)
+                xids[key] = xids.get(key, 0) + 1
+        if (states, xids) == (self.states, self.xids):
+            return self
+        return replace(self, states=MappingProxyType(states), xids=MappingProxyType(xids))
+
+    def repaired(self, evidence: Iterable[ResetEvidence], *, now: float, only: Collection[GpuUuid] = ()) -> Self:
+        """Return the health after proof of a repair of all GPUs, or ``only`` of some."""
+        seen = [ResetSeen(each) for each in evidence]
+        return self.after({uuid: seen for uuid in self.states if not only or uuid in only}, now=now)
+
+    def without_absent(self, present: Collection[GpuUuid]) -> Self:
+        """Return the health of the GPUs that are there, and of those away that were broken, the newest of them."""
+        absent = [uuid for uuid in self.states if uuid not in present and self.states[uuid].faults]
+        newest = sorted(absent, key=lambda uuid: self.states[uuid].since or 0.0)[-_MOST_ABSENT:]
+        states = {uuid: state for uuid, state in self.states.items() if uuid in {*present, *newest}}
+        return self if states == self.states else replace(self, states=MappingProxyType(states))
+
+    def notice(self, uuid: GpuUuid) -> str:
+        """Return what is worth knowing of a GPU that goes on; empty when there is nothing."""
+        return self.states[uuid].notice if uuid in self.states else ""
+
+    def may_call_driver(self, uuid: GpuUuid | None) -> bool:
+        """Tell whether the driver can be asked about a GPU; False while such a call may never return."""
+        fault = self.faults.get(uuid) if uuid else None
+        return fault is None or fault.may_call_driver
 
 
-def after_event(faults: Faults, event: GpuEvent, *, now: float) -> Faults:
-    """Return the faults after an event. One without a GPU changes nothing: every GPU is to be polled then."""
+def is_out(fault: Verdict | None) -> bool:
+    """Tell whether a GPU is known to be broken, rather than held back until more is known."""
+    return fault is not None and fault.phase is Phase.UNHEALTHY
+
+
+def seen_in_event(event: GpuEvent) -> Mapping[GpuUuid, Sequence[Seen]]:
+    """Return what an event says. One without a GPU says nothing of any: every GPU is to be asked then."""
     if event.uuid is None:
-        return faults
-    if event.kind is GpuEventKind.RECOVERED:
-        return {uuid: fault for uuid, fault in faults.items() if uuid != event.uuid}
-    if event.kind is GpuEventKind.LOST:
-        return _with(faults, event.uuid, Fault(event.detail or "the GPU is lost", now, answers_clear_it=True))
-    if event.xid in FATAL_XIDS:
-        reason = f"XID {event.xid}" + (f": {event.detail}" if event.detail else "")
-        return _with(faults, event.uuid, Fault(reason, now, answers_clear_it=False))
-    return faults
+        return {}
+    match event.kind:
+        case GpuEventKind.XID:
+            return {event.uuid: (XidSeen(event.xid or 0),)}
+        case GpuEventKind.LOST:
+            return {event.uuid: (Lost(event.detail),)}
+        case GpuEventKind.RECOVERED:
+            return {event.uuid: (FoundAgain(),)}
 
 
-def after_poll(faults: Faults, inventory: Inventory, *, served: Iterable[GpuUuid], now: float) -> Faults:
-    """Return the faults after a poll of all GPUs; ``served`` are those that were offered until now."""
-    answering = {gpu.uuid for gpu in inventory.gpus}
-    after = {uuid: fault for uuid, fault in faults.items() if not (fault.answers_clear_it and uuid in answering)}
-    silent = {gpu.uuid: gpu.reason for gpu in inventory.broken if gpu.uuid is not None}
-    for uuid in {*served, *silent} - answering - after.keys():
-        reason = silent.get(uuid, "the driver does not list this GPU any more")
-        after[uuid] = Fault(reason, now, answers_clear_it=True)
-    return after
+def seen_in_answer(vitals: Vitals) -> tuple[Seen, ...]:
+    """Return what the answers of a GPU say. That it answered comes last: it counts once everything else is known."""
+    seen: list[Seen] = [RecoveryActionRead(vitals.recovery_action)]
+    if vitals.remap_failed is not None:
+        seen.append(RowRemapRead(vitals.remap_failed))
+    if vitals.double_bit_errors is not None:
+        seen.append(EccRead(vitals.double_bit_errors))
+    return (*seen, PollOk())
 
 
-def _with(faults: Faults, uuid: GpuUuid, fault: Fault) -> Faults:
-    known = faults.get(uuid)
-    if known and not known.answers_clear_it:
-        return faults
-    return {**faults, uuid: fault}
+def seen_in_silence(gpu: BrokenGpu) -> tuple[Seen, ...]:
+    """Return what it says that a GPU did not answer."""
+    return (Lost(gpu.reason),) if gpu.is_lost else (PollFailed(gpu.reason),)
+
+
+def seen_in_absence(served: Iterable[GpuUuid], listed: Collection[GpuUuid]) -> Mapping[GpuUuid, Sequence[Seen]]:
+    """Return what it says that the driver does not list GPUs any more."""
+    return {uuid: (Lost("the driver does not list it any more"),) for uuid in served if uuid not in listed}

@@ -68,9 +68,8 @@ def offer_of(inventory: Inventory, *, reserve_mib: int) -> Offer:
 
 
 def _served(facts: GpuFacts, reserve_mib: int) -> ServedGpu:
-    if facts.mig_enabled or facts.mig_pending:
-        mode = "on" if facts.mig_enabled else "going to be on after the next reset"
-        raise GpuRefused(f"MIG mode is {mode}; groups are offered of whole GPUs only: switch MIG off to share this one")
+    if facts.mig_enabled:
+        raise GpuRefused("MIG mode is on; groups are offered of whole GPUs only: switch MIG off to share this one")
     granularity = granularity_of(facts.capability)
     units = units_of(sm_count_of(facts.capability, facts.sm_sources), granularity)
     if facts.memory_total_mib is None:

@@ -45,6 +45,8 @@ class BrokenGpu:
     index: int
     uuid: GpuUuid | None
     reason: str
+    is_lost: bool = False
+    """The driver says that it is gone; otherwise it may have failed this once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +63,12 @@ class Inventory:
 
 @dataclass(frozen=True, slots=True)
 class GpuProcess:
-    """A compute process on a GPU, in the process-id namespace of the caller."""
+    """A process on a GPU, in the process-id namespace of the caller."""
 
     pid: int
+    """0 or missing in that namespace: a process of another namespace, as drivers show it."""
     memory_mib: int | None
+    is_mps_client: bool = False
 
 
 class GpuEventKind(Enum):
@@ -83,29 +87,6 @@ class GpuEvent:
     uuid: GpuUuid | None
     xid: int | None = None
     detail: str = ""
-
-
-class GpuSource(Protocol):
-    """The driver. Every method blocks, so the caller runs it in the one worker thread that owns the driver.
-
-    Methods raise ``OSError`` subclasses never, and :class:`cta_group_plugin.errors.DriverError` for what the caller
-    must act on.
-    """
-
-    def open(self) -> None:
-        """Load and initialise the driver's library. A node without any GPU is no error."""
-
-    def inventory(self) -> Inventory:
-        """Read every GPU afresh."""
-
-    def processes(self, gpu: GpuUuid) -> tuple[GpuProcess, ...]:
-        """Return the compute processes on a GPU, MPS clients included."""
-
-    def wait_events(self, timeout_seconds: float) -> tuple[GpuEvent, ...]:
-        """Return the events of the next ``timeout_seconds``; empty when none came."""
-
-    def close(self) -> None:
-        """Release the library; safe to call twice."""
 
 
 class ComputeMode(StrEnum):

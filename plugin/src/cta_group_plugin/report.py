@@ -17,6 +17,10 @@ Truth = Literal["True", "False", "Unknown"]
 
 HEALTHY: Final = "Healthy"
 UNHEALTHY: Final = "Unhealthy"
+MPS_NOT_READY: Final = "MPSNotReady"
+"""The GPU is well, but its MPS daemon serves nobody, so no further share of it is given out."""
+HEALTH_STATES: Final = (HEALTHY, "Suspect", UNHEALTHY, "Recovering", MPS_NOT_READY)
+"""Every value of a GPU's ``health``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,8 @@ class GpuReport:
     mig_mode: str | None = None
     compute_mode: str | None = None
     persistence_mode: bool | None = None
+    foreign_memory_mib: int | None = None
+    notice: str | None = None
     health: str = HEALTHY
     health_reason: str | None = None
     health_since: str | None = None

@@ -14,11 +14,12 @@ import grpc
 import grpc.aio
 
 from cta_group_core.errors import CtaGroupError, DoesNotFit, RequestRefused
-from cta_group_core.ids import GpuUuid, GroupId
+from cta_group_core.ids import GpuUuid
 from cta_group_core.rooms import SharePolicy
 from cta_group_plugin.allocation import (
     Shares,
     check_clients,
+    check_start,
     checked_gpus,
     clients_on,
     is_fraction,
@@ -28,16 +29,18 @@ from cta_group_plugin.allocation import (
 )
 from cta_group_plugin.answers import ContainerAnswer, Rules, answer_for
 from cta_group_plugin.ceilings import CeilingKeeper
+from cta_group_plugin.device_list import device_list, devices_after
 from cta_group_plugin.errors import CdiUnavailable, MpsUnavailable
+from cta_group_plugin.health import is_out
 from cta_group_plugin.inventory import ServedGpu
 from cta_group_plugin.kubelet_api import deviceplugin_v1beta1_pb2 as api
 from cta_group_plugin.kubelet_api.deviceplugin_v1beta1_pb2_grpc import DevicePluginServicer
 from cta_group_plugin.metrics import Metrics
 from cta_group_plugin.state import NodeState, NodeView
 
-_HEALTHY: Final = "Healthy"
-_UNHEALTHY: Final = "Unhealthy"
 _LEARN_LATER_SECONDS: Final = 0.25
+_READMISSION_SECONDS: Final = 10.0
+"""kubelet admits the pods of before within a second of its start, and later on a node with many."""
 
 OPTIONS: Final = api.DevicePluginOptions(pre_start_required=True, get_preferred_allocation_available=True)
 
@@ -77,15 +80,23 @@ class Allocator:
         available, reused = list(request.available_deviceIDs), list(request.must_include_deviceIDs)
         self._note_offer(available, reused)
         view = self._state.view
-        return preferred_ids(
+        choose = partial(
+            preferred_ids,
             view.offer,
-            self._closed_gpus(view),
             available=available,
             must_include=reused,
             groups=request.allocation_size,
             # Who held what kubelet offers as free has gone, whether or not that was told.
             shares=self._shares(view, [*available, *reused]),
         )
+        never = self._closed_gpus(view)
+        try:
+            return choose({*never, *view.faults})
+        except DoesNotFit:
+            # A GPU that is held back until more is known is better than a pod that fails: this one waits for it.
+            if view.faults.keys() <= never:
+                raise
+            return choose(never)
 
     def allocate(self, texts: list[str]) -> ContainerAnswer:
         """Return what a container with these groups gets, and note that it has them; raises CtaGroupError."""
@@ -105,6 +116,7 @@ class Allocator:
         ids = parse_ids(view.offer, texts)
         gpus = checked_gpus(view.offer, view.faults, ids)
         self._state.note_start(ids)
+        check_start(gpus, view.faults)
         if self._ensure_devices:
             await self._ensure_devices(gpus)
         if is_fraction(gpus, ids):
@@ -132,7 +144,7 @@ class Allocator:
     def _closed_gpus(self, view: NodeView) -> set[GpuUuid]:
         most = self._rules.max_clients
         crowded = (uuid for uuid in view.offer.by_uuid if clients_on(uuid, view.holders) >= most)
-        return {*view.faults, *crowded}
+        return {*(uuid for uuid, fault in view.faults.items() if is_out(fault)), *crowded}
 
 
 class DevicePluginService(DevicePluginServicer):
@@ -156,13 +168,16 @@ class DevicePluginService(DevicePluginServicer):
         self._stream.opened.set()
         sent: api.ListAndWatchResponse | None = None
         view = self._state.view
+        clock = asyncio.get_running_loop().time
+        readmitted_at = clock() + _READMISSION_SECONDS
         try:
             while True:
-                devices = device_list(view)
+                left = readmitted_at - clock()
+                devices = encoded_devices(view, is_readmitting=left > 0)
                 if devices != sent:
                     yield devices
                     sent = devices
-                view = await _devices_after(self._state, view)
+                view = await devices_after(self._state, view, left if left > 0 else None)
         finally:
             self._stream.ended.set()
 
@@ -219,23 +234,14 @@ def code_of(refused: CtaGroupError) -> grpc.StatusCode:
     )
 
 
-def device_list(view: NodeView) -> api.ListAndWatchResponse:
-    """Return every group with its health, in a stable order."""
+def encoded_devices(view: NodeView, *, is_readmitting: bool) -> api.ListAndWatchResponse:
+    """Return every group with its health as kubelet reads it, in a stable order."""
     return api.ListAndWatchResponse(
-        devices=[api.Device(ID=text, health=_health(view, group_id)) for text, group_id in view.offer.ids.items()]
+        devices=[
+            api.Device(ID=text, health=health)
+            for text, health in device_list(view, is_readmitting=is_readmitting).items()
+        ]
     )
-
-
-def _health(view: NodeView, group_id: GroupId) -> str:
-    return _UNHEALTHY if group_id.gpu in view.faults else _HEALTHY
-
-
-async def _devices_after(state: NodeState, seen: NodeView) -> NodeView:
-    """Wait for a view in which the devices may be others."""
-    view = seen
-    while (view.offer, view.faults) == (seen.offer, seen.faults):
-        view = await state.change_after(view)
-    return view
 
 
 def encoded(answer: ContainerAnswer) -> api.ContainerAllocateResponse:

@@ -6,6 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from cta_group_core.health.state import HealthRules
 from cta_group_core.names import DEFAULT_RESOURCE_NAME
 from cta_group_core.rooms import SharePolicy
 from cta_group_core.slices import DEFAULT_RESERVE_MIB
@@ -69,6 +70,20 @@ class EnforcementSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class HealthSettings:
+    """How the health of the GPUs is followed."""
+
+    rules: HealthRules = field(default_factory=HealthRules)
+    """What is done about each XID, and how many polls a GPU must answer in a row before it is healthy again."""
+    poll_seconds: float = 10.0
+    """How often each GPU is asked; what its events tell comes at once."""
+    answer_seconds: float = 10.0
+    """How long one question to the driver may take before its thread is left to it."""
+    state_dir: Path | None = Path("/var/lib/cta-group")
+    """Folder of the host for what must outlive this process. ``None``: nothing does."""
+
+
+@dataclass(frozen=True, slots=True)
 class RunSettings:
     """Everything that ``cta-group-plugin run`` can be told."""
 
@@ -97,6 +112,7 @@ class RunSettings:
     device_list: DeviceList = DeviceList.ENVVAR
     cdi: CdiSettings = CdiSettings()
     """Used with ``DeviceList.CDI`` only."""
+    health: HealthSettings = field(default_factory=HealthSettings)
     start_patience_seconds: int = 20
     """How long a container start waits for its limits before kubelet is told to ask again; kubelet waits 30."""
     metrics_address: str = "0.0.0.0:9400"

@@ -6,18 +6,23 @@ Each part tells what it learned through one method; whoever needs to act waits f
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from cta_group_core.health.evidence import ResetEvidence
+from cta_group_core.health.inputs import MpsAnswer, MpsRead, Seen
+from cta_group_core.health.state import HealthRules
 from cta_group_core.ids import GpuUuid, GroupId
-from cta_group_plugin.health import Faults
+from cta_group_plugin.health import Faults, Health
 from cta_group_plugin.inventory import Offer
 from cta_group_plugin.ledger import Holder, Ledger
 from cta_group_plugin.ports import Account, Inventory, MpsState
 
 _SETTLED_SECONDS: Final = 5.0
 """This long after the devices changed, kubelet offers what we told it."""
+_MPS_START_SECONDS: Final = 5.0
+"""A daemon takes a second to start, and the first share of each GPU waits for it: no reason to refuse the next one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +33,10 @@ class NodeView:
     """``None``: the driver has not answered yet."""
     driver_problem: str = ""
     """Why there is no driver here, in words; empty when there is one."""
+    driver_trouble: str = ""
+    """Why the driver does not even list the GPUs now, in words; what it said before stands."""
     offer: Offer = field(default_factory=Offer)
-    faults: Faults = field(default_factory=dict)
+    health: Health = field(default_factory=Health)
     holders: tuple[Holder, ...] = ()
     holders_are_known: bool = False
     """Whether kubelet was asked since this process started; before, there may be more holders than these."""
@@ -49,6 +56,11 @@ class NodeView:
         return bool(self.offer.served) and self.specifications_were_tried
 
     @property
+    def faults(self) -> Faults:
+        """The GPUs that may not take all kinds of new work now, each with why."""
+        return self.health.faults
+
+    @property
     def readiness_problem(self) -> str:
         """Why this process does not do its work yet; empty when it is registered or has nothing to register."""
         if self.offer.served:
@@ -59,12 +71,25 @@ class NodeView:
 class NodeState:
     """The one account of the node that the parts of this process share."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic, *, waits_for_specifications: bool = False) -> None:
-        """With ``waits_for_specifications`` nothing is registered before :meth:`learn_specifications`."""
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        wall_clock: Callable[[], float] = time.time,
+        rules: HealthRules | None = None,
+        waits_for_specifications: bool = False,
+    ) -> None:
+        """Take health by ``rules`` and at ``wall_clock``, seconds since the epoch, because it outlives the process.
+
+        With ``waits_for_specifications`` nothing is registered before :meth:`learn_specifications`.
+        """
         self._clock = clock
-        self._view = NodeView(specifications_were_tried=not waits_for_specifications)
+        self._wall_clock = wall_clock
+        health = Health(rules or HealthRules())
+        self._view = NodeView(health=health, specifications_were_tried=not waits_for_specifications)
         self._ledger = Ledger()
         self._devices_changed_at = float("-inf")
+        self._mps_down_since: dict[GpuUuid, float] = {}
         self._changed = asyncio.Event()
 
     @property
@@ -78,11 +103,28 @@ class NodeState:
             await self._changed.wait()
         return self._view
 
-    def learn_devices(self, inventory: Inventory, offer: Offer, faults: Faults) -> None:
-        """Take the newest facts about the GPUs."""
-        if (offer, faults) != (self._view.offer, self._view.faults):
-            self._devices_changed_at = self._clock()
-        self._become(inventory=inventory, offer=offer, faults=faults, driver_problem="")
+    def learn_devices(
+        self, inventory: Inventory, offer: Offer, seen: Mapping[GpuUuid, Sequence[Seen]] | None = None
+    ) -> None:
+        """Take the newest facts about the GPUs, and what was seen of their health with them."""
+        health = self._health_after(seen or {})
+        self._become(inventory=inventory, offer=offer, health=health, driver_problem="", driver_trouble="")
+
+    def observe(self, seen: Mapping[GpuUuid, Iterable[Seen]]) -> None:
+        """Take what was seen of the health of some GPUs."""
+        self._become(health=self._health_after(seen))
+
+    def learn_repair(self, evidence: Iterable[ResetEvidence], *, only: Collection[GpuUuid] = ()) -> None:
+        """Take proof that all GPUs, or ``only`` some, were started anew."""
+        self._become(health=self._view.health.repaired(evidence, now=self._wall_clock(), only=only))
+
+    def recall_health(self, health: Health) -> None:
+        """Take what an earlier process knew of the GPUs; call it before anything else is learnt of them."""
+        self._become(health=health)
+
+    def withdraw(self, problem: str) -> None:
+        """Offer nothing any more, because the driver is gone for good."""
+        self._become(offer=Offer(), driver_problem=problem)
 
     def learn_driver_problem(self, problem: str) -> None:
         """Note that there is no driver to ask."""
@@ -92,13 +134,21 @@ class NodeState:
         """Note that the CDI specifications were written, but for those with a problem."""
         self._become(specification_problems=dict(problems), specifications_were_tried=True)
 
+    def learn_driver_trouble(self, problem: str) -> None:
+        """Note that the driver fails at the simplest question, which says nothing of any GPU."""
+        self._become(driver_trouble=problem)
+
     def learn_registration(self, registered_as: str, problem: str = "") -> None:
         """Note by which socket kubelet knows us, or why it does not."""
         self._become(registered_as=registered_as, registration_problem=problem)
 
     def learn_mps(self, states: Mapping[GpuUuid, MpsState]) -> None:
         """Take what the supervisor said of every GPU that is shared."""
-        self._become(mps=dict(states))
+        health = self._health_after({uuid: (self._mps_read(uuid, state),) for uuid, state in states.items()})
+        # A GPU that nobody shares needs no daemon, so nothing is wrong with its daemon either.
+        unshared = {uuid: (MpsRead(MpsAnswer.READY),) for uuid in health.states if uuid not in states}
+        self._mps_down_since = {uuid: at for uuid, at in self._mps_down_since.items() if uuid in states}
+        self._become(mps=dict(states), health=health.after(unshared, now=self._wall_clock()))
 
     def learn_account(self, account: Account, *, asked_at: float) -> None:
         """Take kubelet's account; ``asked_at`` is when it was asked, on the clock of :meth:`now`."""
@@ -111,7 +161,8 @@ class NodeState:
             return
         offer = self._view.offer
         free_ids = {offer.ids[text] for text in set(free) - set(reused) if text in offer.ids}
-        healthy = {group_id for group_id in offer.ids.values() if group_id.gpu not in self._view.faults}
+        faults = self._view.faults
+        healthy = {group_id for group_id in offer.ids.values() if group_id.gpu not in faults}
         self._ledger.offered(free_ids, of=healthy, at=at)
         self._become(holders=self._ledger.holders())
 
@@ -129,10 +180,23 @@ class NodeState:
         """Return seconds of the clock that this account uses."""
         return self._clock()
 
+    def _health_after(self, seen: Mapping[GpuUuid, Iterable[Seen]]) -> Health:
+        return self._view.health.after(seen, now=self._wall_clock())
+
+    def _mps_read(self, uuid: GpuUuid, state: MpsState) -> MpsRead:
+        if state.ready:
+            self._mps_down_since.pop(uuid, None)
+            return MpsRead(MpsAnswer.READY)
+        since = self._mps_down_since.setdefault(uuid, self._clock())
+        starting = self._clock() - since < _MPS_START_SECONDS
+        return MpsRead(MpsAnswer.READY if starting else MpsAnswer.NOT_READY, state.reason)
+
     def _become(self, **changes: object) -> None:
-        after = replace(self._view, **changes)  # type: ignore[arg-type] # names are the fields above
-        if after == self._view:
+        before, after = self._view, replace(self._view, **changes)  # type: ignore[arg-type] # names are the fields above
+        if after == before:
             return
+        if (after.offer, after.faults.keys()) != (before.offer, before.faults.keys()):
+            self._devices_changed_at = self._clock()
         self._view = after
         self._changed.set()
         self._changed.clear()

@@ -3,32 +3,26 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Final
 
+from cta_group_core.health.verdict import Verdict
 from cta_group_core.ids import GpuUuid, GroupId
 from cta_group_core.rooms import GpuRoom, SharePolicy, largest_fit
 from cta_group_plugin.allocation import Shares, shares_held
+from cta_group_plugin.conditions import conditions_of, health_word, notices_of
 from cta_group_plugin.inventory import ServedGpu
 from cta_group_plugin.ledger import Holder
 from cta_group_plugin.ports import BrokenGpu, GpuFacts
 from cta_group_plugin.report import (
-    HEALTHY,
     UNHEALTHY,
     AllocationReport,
     ConditionReport,
     EnforcementReport,
     GpuReport,
     NodeReport,
-    Truth,
     unknown_uuid,
 )
 from cta_group_plugin.settings import EnforcementSettings
 from cta_group_plugin.state import NodeView
-
-REGISTERED: Final = "Registered"
-GPUS_HEALTHY: Final = "GPUsHealthy"
-MPS_READY: Final = "MPSReady"
-COMPATIBLE: Final = "Compatible"
 
 
 def status_of(view: NodeView, *, resource_name: str, enforcement: EnforcementSettings) -> NodeReport:
@@ -45,7 +39,7 @@ def status_of(view: NodeView, *, resource_name: str, enforcement: EnforcementSet
         cuda_version=inventory.cuda_version if inventory else None,
         simulated=bool(inventory and inventory.simulated),
         enforcement=EnforcementReport(enforcement.compute, enforcement.memory, mode=enforcement.mode.value),
-        conditions=(_registered(view), _gpus_healthy(view), _mps_ready(view, enforcement), _compatible(view)),
+        conditions=conditions_of(view, enforcement),
         gpus=tuple(sorted([*served, *withheld, *broken], key=lambda gpu: (gpu.index, gpu.uuid))),
     )
 
@@ -67,13 +61,18 @@ def _served(gpu: ServedGpu, view: NodeView, shares: Shares | None) -> GpuReport:
         step=gpu.units.step,
         memory_mib=gpu.memory_total_mib,
         reserve_mib=gpu.reserve_mib,
-        health=UNHEALTHY if fault else HEALTHY,
-        health_reason=fault.reason if fault else None,
-        health_since=rfc3339(fault.since) if fault else None,
+        health=health_word(fault),
+        health_reason=_with_advice(fault) if fault else None,
+        health_since=rfc3339(fault.since) if fault and fault.since else None,
+        notice="; ".join(notices_of(gpu, view)) or None,
         free=free,
         largest_fit=0 if fault else largest_fit([room]),
         allocations=tuple(_allocations(gpu, holders)),
     )
+
+
+def _with_advice(fault: Verdict) -> str:
+    return f"{fault.reason}. To do: {fault.advice}" if fault.advice else fault.reason
 
 
 def _on(gpu: ServedGpu, holder: Holder) -> list[GroupId]:
@@ -133,58 +132,6 @@ def _broken(broken: Sequence[BrokenGpu], served: set[GpuUuid]) -> list[GpuReport
         for gpu in broken
         if gpu.uuid not in served
     ]
-
-
-def _registered(view: NodeView) -> ConditionReport:
-    if view.registered_as:
-        return _condition(REGISTERED, "True", "Registered", "kubelet knows this plugin")
-    if not view.offer.served:
-        return _condition(REGISTERED, "False", "NothingToOffer", "no GPU of this node offers groups")
-    return _condition(
-        REGISTERED,
-        "False",
-        "NotRegistered",
-        view.registration_problem or "not registered with kubelet yet",
-    )
-
-
-def _gpus_healthy(view: NodeView) -> ConditionReport:
-    if not view.offer.served:
-        return _condition(GPUS_HEALTHY, "Unknown", "NoGpu", "no GPU of this node offers groups")
-    if not view.faults:
-        return _condition(GPUS_HEALTHY, "True", "AllHealthy", "every GPU answers")
-    told = "; ".join(f"{uuid}: {fault.reason}" for uuid, fault in sorted(view.faults.items()))
-    return _condition(GPUS_HEALTHY, "False", "GpuUnhealthy", told)
-
-
-def _mps_ready(view: NodeView, enforcement: EnforcementSettings) -> ConditionReport:
-    if not enforcement.uses_mps:
-        return _condition(MPS_READY, "Unknown", "NotUsed", "neither SMs nor memory are limited here")
-    waiting = {uuid: state.reason for uuid, state in sorted(view.mps.items()) if not state.ready}
-    if waiting:
-        told = "; ".join(f"{uuid}: {reason}" for uuid, reason in waiting.items())
-        return _condition(MPS_READY, "False", "NotReady", told)
-    return _condition(MPS_READY, "True", "Ready", f"{len(view.mps)} GPUs are shared, and each is limited")
-
-
-def _compatible(view: NodeView) -> ConditionReport:
-    if view.driver_problem:
-        return _condition(COMPATIBLE, "False", "NoDriver", view.driver_problem)
-    if view.inventory is None:
-        return _condition(COMPATIBLE, "Unknown", "NotAnswered", "the driver has not answered yet")
-    if not view.inventory.gpus and not view.inventory.broken:
-        return _condition(COMPATIBLE, "True", "NoGpu", "this node has no GPU")
-    if view.specification_problems:
-        told = "; ".join(f"{uuid}: {problem}" for uuid, problem in sorted(view.specification_problems.items()))
-        return _condition(COMPATIBLE, "False", "CdiSpecificationMissing", told)
-    if view.offer.withheld:
-        told = "; ".join(f"GPU {gpu.facts.index}: {gpu.reason}" for gpu in view.offer.withheld)
-        return _condition(COMPATIBLE, "False", "GpuWithheld", told)
-    return _condition(COMPATIBLE, "True", "Compatible", "every GPU of this node can be shared")
-
-
-def _condition(kind: str, status: Truth, reason: str, message: str) -> ConditionReport:
-    return ConditionReport(type=kind, status=status, reason=reason, message=message)
 
 
 def with_times(status: NodeReport, before: NodeReport | None, *, now: float) -> NodeReport:

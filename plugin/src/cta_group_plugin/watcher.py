@@ -1,29 +1,36 @@
-"""Follows the GPUs: one worker thread owns the driver, the event loop learns what it says.
+"""Follows the GPUs: one thread waits for events and one asks, the event loop learns what they say.
 
-The driver's calls block, for long when a GPU is in trouble, so none of them runs on the event loop or while kubelet
-waits. An event reaches kubelet at once; a poll of all GPUs every few seconds finds what no event told.
+An event reaches kubelet at once; a poll of all GPUs every few seconds finds what no event told. Neither waits for the
+other: a GPU that hangs in a poll delays no event of its neighbours.
 """
 
 import asyncio
-import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Final, NoReturn, TypeVar
+from contextlib import suppress
+from typing import Final, NoReturn
 
+from cta_group_core.health.inputs import Seen
+from cta_group_core.health.xid_catalogue import XidRule
+from cta_group_core.ids import GpuUuid
+from cta_group_plugin.driver_threads import Asker, DriverThread
 from cta_group_plugin.errors import DriverAbsent, DriverError, DriverGone
-from cta_group_plugin.health import after_event, after_poll
+from cta_group_plugin.gpu_source import GpuSource
+from cta_group_plugin.health import seen_in_absence, seen_in_event
 from cta_group_plugin.inventory import Offer, offer_of
 from cta_group_plugin.logs import EventLog
-from cta_group_plugin.ports import GpuEvent, GpuEventKind, GpuSource, Inventory
+from cta_group_plugin.poll import Poll, Poller
+from cta_group_plugin.ports import GpuEvent, GpuEventKind
 from cta_group_plugin.state import NodeState
 
 _log = EventLog(__name__)
 
-Answer = TypeVar("Answer")
-
 _WAIT_SECONDS: Final = 1.0
-"""One wait for events; also the longest that stopping waits for the worker thread."""
+"""One wait for events."""
 _LOOK_FOR_DRIVER_SECONDS: Final = 30.0
+_LEAST_POLL_SECONDS: Final = 0.5
+"""Between two polls, however many events ask for one."""
+_LASTING_FAILURES: Final = 2
+"""Polls in a row that fail before that is more than the driver's hiccup."""
 
 
 class Watcher:
@@ -33,35 +40,50 @@ class Watcher:
         self,
         state: NodeState,
         source: GpuSource,
+        asker: Asker,
         *,
         reserve_mib: int,
         poll_seconds: float = 10.0,
-        wall_clock: Callable[[], float] = time.time,
+        withdraw_seconds: float = 1.5,
+        on_program_fault: Callable[[], None] = lambda: None,
     ) -> None:
+        """``on_program_fault`` is called after an error of a program, which may have ended others under MPS.
+
+        ``withdraw_seconds`` is how long everybody has to hear that the driver is gone before the process ends.
+        """
         self._state = state
         self._source = source
+        self._asker = asker
         self._reserve_mib = reserve_mib
         self._poll_seconds = poll_seconds
-        self._wall_clock = wall_clock
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="driver")
+        self._withdraw_seconds = withdraw_seconds
+        self._on_program_fault = on_program_fault
+        self._poller = Poller(source, asker, self._may_ask)
+        self._events = DriverThread("driver events")
+        self._poll_soon = asyncio.Event()
+        self._failures = 0
 
     async def run(self) -> NoReturn:
-        """Watch for ever. Raises DriverGone when only a fresh process can go on."""
+        """Watch for ever. Raises DriverGone, after the GPUs were withdrawn, when only a fresh process can go on."""
         try:
             await self._open()
-            while True:
-                await self._poll()
-                await self._watch_until(asyncio.get_running_loop().time() + self._poll_seconds)
+            await self._watch()
+        except DriverGone as gone:
+            _log.error("driver_gone", problem=gone)
+            self._state.withdraw(str(gone))
+            await asyncio.sleep(self._withdraw_seconds)
+            raise
         finally:
-            # The thread may be inside a call that hangs; the process does not wait for it.
-            self._thread.submit(self._source.close)
-            self._thread.shutdown(wait=False)
+            if not self._asker.hanging:
+                self._events.do(self._source.close)
+            self._events.end()
+            self._asker.end()
 
     async def _open(self) -> None:
         """Open the driver; a node without one is idle, and looked at again from time to time."""
         while True:
             try:
-                await self._in_thread(self._source.open)
+                await self._asker.ask_patiently(self._source.open)
             except DriverAbsent as absent:
                 _log.info("no_driver", problem=absent)
                 self._state.learn_driver_problem(str(absent))
@@ -69,47 +91,80 @@ class Watcher:
             else:
                 return
 
-    async def _poll(self) -> None:
-        """Read every GPU. A driver that fails this once keeps what was known; one that is gone ends the process."""
+    async def _watch(self) -> NoReturn:
+        """Poll and follow events until one of both cannot go on."""
+        parts = [asyncio.create_task(self._poll_for_ever()), asyncio.create_task(self._follow_events())]
         try:
-            inventory = await self._in_thread(self._source.inventory)
+            done, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
+            for part in done:
+                part.result()
+            raise AssertionError("neither part ends by itself")
+        finally:
+            for part in parts:
+                part.cancel()
+            await asyncio.gather(*parts, return_exceptions=True)
+
+    async def _poll_for_ever(self) -> NoReturn:
+        while True:
+            self._poll_soon.clear()
+            await self._poll()
+            await asyncio.sleep(min(_LEAST_POLL_SECONDS, self._poll_seconds))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._poll_seconds - _LEAST_POLL_SECONDS):
+                    await self._poll_soon.wait()
+
+    async def _poll(self) -> None:
+        """Look at every GPU. A driver that fails this once keeps what was known; one that is gone ends the process."""
+        try:
+            poll = await self._poller.poll()
         except DriverGone:
             raise
         except DriverError as problem:
+            self._failures += 1
             _log.warning("gpu_poll_failed", problem=problem)
+            if self._failures >= _LASTING_FAILURES:
+                self._state.learn_driver_trouble(str(problem))
             return
-        self._learn(inventory)
+        self._failures = 0
+        self._learn(poll)
 
-    def _learn(self, inventory: Inventory) -> None:
+    def _learn(self, poll: Poll) -> None:
         view = self._state.view
-        offer = _with_silent(offer_of(inventory, reserve_mib=self._reserve_mib), view.offer)
-        served = [gpu.facts.uuid for gpu in offer.served]
-        faults = after_poll(view.faults, inventory, served=served, now=self._wall_clock())
+        offer = _with_silent(offer_of(poll.inventory, reserve_mib=self._reserve_mib), view.offer)
         for gpu in offer.withheld:
             if gpu not in view.offer.withheld:
                 _log.warning("gpu_withheld", gpu=gpu.facts.uuid, product=gpu.facts.product, reason=gpu.reason)
-        self._state.learn_devices(inventory, offer, faults)
+        absent = seen_in_absence([gpu.facts.uuid for gpu in offer.served], poll.listed)
+        self._state.learn_devices(poll.inventory, offer, {**poll.seen, **absent})
 
-    async def _watch_until(self, deadline: float) -> None:
-        """Pass events on until ``deadline``, or until one says that every GPU must be looked at."""
-        while (left := deadline - asyncio.get_running_loop().time()) > 0:
-            events = await self._in_thread(lambda: self._source.wait_events(min(left, _WAIT_SECONDS)))
-            if self._pass_on(events):
-                return
+    def _may_ask(self, gpu: GpuUuid | None) -> bool:
+        return self._state.view.health.may_call_driver(gpu)
 
-    def _pass_on(self, events: Sequence[GpuEvent]) -> bool:
-        """Tell the state; return whether the GPUs must be polled now."""
-        view = self._state.view
-        faults = view.faults
+    async def _follow_events(self) -> NoReturn:
+        while True:
+            self._pass_on(await self._events.ask(lambda: self._source.wait_events(_WAIT_SECONDS)))
+
+    def _pass_on(self, events: Sequence[GpuEvent]) -> None:
+        """Tell the state, and see to it that whatever an event leaves open is asked for."""
+        seen: dict[GpuUuid, list[Seen]] = {}
         for event in events:
-            _log.warning("gpu_event", kind=event.kind.value, gpu=event.uuid, xid=event.xid, detail=event.detail)
-            faults = after_event(faults, event, now=self._wall_clock())
-        if view.inventory and faults != view.faults:
-            self._state.learn_devices(view.inventory, view.offer, faults)
-        return any(event.uuid is None or event.kind is GpuEventKind.RECOVERED for event in events)
+            for uuid, each in seen_in_event(event).items():
+                seen.setdefault(uuid, []).extend(each)
+            rule = self._rule(event)
+            _log.warning("gpu_event", kind=event.kind.value, gpu=event.uuid, xid=event.xid, detail=_words(event, rule))
+            if event.uuid is None or event.kind is not GpuEventKind.XID or (rule and rule.asks_the_driver):
+                self._poll_soon.set()
+            if rule and rule.asks_mps:
+                self._on_program_fault()
+        if seen:
+            self._state.observe(seen)
 
-    async def _in_thread(self, call: Callable[[], Answer]) -> Answer:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, call)
+    def _rule(self, event: GpuEvent) -> XidRule | None:
+        return None if event.xid is None else self._state.view.health.rules.policy.rule_of(event.xid)
+
+
+def _words(event: GpuEvent, rule: XidRule | None) -> str:
+    return f"{rule.meaning} ({rule.xid_class})" if rule else event.detail
 
 
 def _with_silent(offer: Offer, before: Offer) -> Offer:

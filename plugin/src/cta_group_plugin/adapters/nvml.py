@@ -1,14 +1,16 @@
 """The GPU source of a real node: NVIDIA's management library through its Python binding.
 
-Handles are looked up anew for every question and nothing of the binding leaves this module, so a library that was
-initialised again never sees a handle from before. All calls block, some of them for long when a GPU is in trouble:
-one worker thread of the caller owns this object.
+Handles are looked up anew for every question and nothing of the binding leaves the adapters, so a library that was
+initialised again never sees a handle from before. All calls block, some of them for long when a GPU is in trouble. Two
+threads of the caller use this object at a time: one asks, the other waits for events. What they share is replaced,
+never changed, so that either may stop in the middle of a call for ever.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
 
 import pynvml
 
@@ -16,15 +18,19 @@ from cta_group_core.errors import InvalidText
 from cta_group_core.ids import GpuUuid
 from cta_group_plugin.adapters.nvml_errors import GPU_GONE, LIBRARY_GONE, code_of, driver_error
 from cta_group_plugin.adapters.nvml_events import EventWatch
-from cta_group_plugin.adapters.nvml_facts import read_facts, read_processes, read_uuid, text_of
+from cta_group_plugin.adapters.nvml_facts import read_facts, read_uuid, text_of
+from cta_group_plugin.adapters.nvml_health import read_processes, read_use, read_vitals
+from cta_group_plugin.gpu_source import GpuUse, Survey, Vitals, read_inventory
 from cta_group_plugin.ports import BrokenGpu, GpuEvent, GpuEventKind, GpuFacts, GpuProcess, Inventory
 
-_FIRST_PAUSE_SECONDS = 0.05
+_FIRST_PAUSE_SECONDS: Final = 0.05
 """Before a failed event wait is opened again; doubles with every failure, so that a broken driver costs no CPU."""
+
+Answer = TypeVar("Answer")
 
 
 class NvmlSource:
-    """Implements :class:`cta_group_plugin.ports.GpuSource`.
+    """Implements :class:`cta_group_plugin.gpu_source.GpuSource`.
 
     The environment of the process decides what NVML shows: ``CUDA_VISIBLE_DEVICES``, ``CUDA_MPS_*`` and
     ``NVML_MPS_DEVICE_ENUMERATION`` must have been dropped before.
@@ -43,9 +49,13 @@ class NvmlSource:
         self._initialised = False
         self._answered_before = False
         self._watch = EventWatch()
-        self._uuid_by_index: dict[int, GpuUuid] = {}
-        self._lost: set[GpuUuid] = set()
-        self._recovered: list[GpuUuid] = []
+        self._uuid_by_index: Mapping[int, GpuUuid] = MappingProxyType({})
+        self._surveys = 0
+        self._answered_in: Mapping[GpuUuid, int] = MappingProxyType({})
+        """The survey after which each GPU answered last."""
+        self._watch_knows: frozenset[GpuUuid] = frozenset()
+        self._lost_in: dict[GpuUuid, int] = {}
+        """The survey during which each lost GPU was found to be lost. Of the waiting thread alone."""
 
     def open(self) -> None:
         """Load and initialise the library. Raises DriverAbsent or DriverGone; without any GPU it is no error."""
@@ -58,29 +68,48 @@ class NvmlSource:
         self._initialised = True
         self._answered_before = True
 
-    def inventory(self) -> Inventory:
-        """Read every GPU afresh. One that fails is listed as broken, with the UUID it had when it answered."""
+    def survey(self) -> Survey:
+        """Ask for the versions and the number of GPUs."""
+        self._surveys += 1
         try:
             driver = text_of(pynvml.nvmlSystemGetDriverVersion())
             cuda = pynvml.nvmlSystemGetCudaDriverVersion_v2()
-            read = [self._read(index) for index in range(pynvml.nvmlDeviceGetCount())]
+            count = pynvml.nvmlDeviceGetCount()
         except pynvml.NVMLError as error:
             raise self._driver_error(error, "list the GPUs") from error
-        gpus = tuple(gpu for gpu in read if isinstance(gpu, GpuFacts))
-        self._note_answering(gpus)
-        return Inventory(
-            driver_version=driver,
-            cuda_version=f"{cuda // 1000}.{cuda % 1000 // 10}",
-            gpus=gpus,
-            broken=tuple(gpu for gpu in read if isinstance(gpu, BrokenGpu)),
-        )
+        return Survey(driver, f"{cuda // 1000}.{cuda % 1000 // 10}", count)
+
+    def read(self, index: int) -> GpuFacts | BrokenGpu:
+        """Read every fact of a GPU. One that fails has the UUID that it had at this index when it answered."""
+        try:
+            handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+            uuid = self._note_uuid(index, handle)
+            facts = read_facts(handle, index, self._sysfs_root)
+        except InvalidText as error:
+            return BrokenGpu(index=index, uuid=None, reason=str(error))
+        except pynvml.NVMLError as error:
+            if code_of(error) in LIBRARY_GONE:
+                raise self._driver_error(error, f"read GPU {index}") from error
+            known = self._uuid_by_index.get(index)
+            return BrokenGpu(index, known, f"NVML: {error}", is_lost=code_of(error) in GPU_GONE)
+        self._answered_in = MappingProxyType({**self._answered_in, uuid: self._surveys})
+        return facts
+
+    def inventory(self) -> Inventory:
+        """Read all GPUs one after the other, for callers that can wait for each."""
+        return read_inventory(self)
+
+    def vitals(self, gpu: GpuUuid) -> Vitals:
+        """Ask a GPU how it is. Raises DriverError when it does not answer."""
+        return self._ask(gpu, read_vitals, "ask for the health of")
+
+    def use(self, gpu: GpuUuid) -> GpuUse:
+        """Ask who uses a GPU; process ids in the caller's namespace. Raises DriverError."""
+        return self._ask(gpu, read_use, "ask who uses")
 
     def processes(self, gpu: GpuUuid) -> tuple[GpuProcess, ...]:
-        """Return the compute processes on a GPU, MPS clients included; process ids in the caller's namespace."""
-        try:
-            return read_processes(pynvml.nvmlDeviceGetHandleByUUID(gpu))
-        except pynvml.NVMLError as error:
-            raise self._driver_error(error, f"list the processes of {gpu}") from error
+        """Return the processes on a GPU, MPS clients included; process ids in the caller's namespace."""
+        return self._ask(gpu, read_processes, "list the processes of")
 
     def wait_events(self, timeout_seconds: float) -> tuple[GpuEvent, ...]:
         """Return the events of the next ``timeout_seconds``; empty when none came.
@@ -88,9 +117,8 @@ class NvmlSource:
         A wait that fails is opened again within the same time. When it fails because a GPU was lost, the GPUs are asked
         one by one which it was; a loss that none of them admits is told without a UUID, once the time is over.
         """
-        if self._recovered:
-            recovered, self._recovered = self._recovered, []
-            return tuple(GpuEvent(kind=GpuEventKind.RECOVERED, uuid=uuid) for uuid in recovered)
+        if back := self._found_again():
+            return tuple(GpuEvent(kind=GpuEventKind.RECOVERED, uuid=uuid) for uuid in back)
         deadline = self._clock() + timeout_seconds
         pause_seconds = _FIRST_PAUSE_SECONDS
         unnamed: tuple[GpuEvent, ...] = ()
@@ -119,29 +147,30 @@ class NvmlSource:
     def _driver_error(self, error: Exception, doing: str) -> Exception:
         return driver_error(error, doing, answered_before=self._answered_before)
 
-    def _read(self, index: int) -> GpuFacts | BrokenGpu:
+    def _ask(self, gpu: GpuUuid, read: Callable[[Any], Answer], doing: str) -> Answer:
         try:
-            handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-            self._uuid_by_index[index] = read_uuid(handle)
-            return read_facts(handle, index, self._sysfs_root)
-        except InvalidText as error:
-            return BrokenGpu(index=index, uuid=None, reason=str(error))
+            return read(pynvml.nvmlDeviceGetHandleByUUID(gpu))
         except pynvml.NVMLError as error:
-            if code_of(error) in LIBRARY_GONE:
-                raise
-            return BrokenGpu(index=index, uuid=self._uuid_by_index.get(index), reason=f"NVML: {error}")
+            raise self._driver_error(error, f"{doing} {gpu}") from error
 
-    def _note_answering(self, gpus: tuple[GpuFacts, ...]) -> None:
-        """Remember which lost GPUs are back, and watch them again."""
-        answering = {gpu.uuid for gpu in gpus}
-        back = self._lost & answering
-        self._lost -= back
-        self._recovered.extend(sorted(back))
-        if back:
+    def _note_uuid(self, index: int, handle: Any) -> GpuUuid:
+        uuid = read_uuid(handle)
+        self._uuid_by_index = MappingProxyType({**self._uuid_by_index, index: uuid})
+        return uuid
+
+    def _found_again(self) -> list[GpuUuid]:
+        """Return the lost GPUs that answered in a survey after their loss, and see to it that they are watched."""
+        answered = self._answered_in
+        back = sorted(uuid for uuid, lost_in in self._lost_in.items() if answered.get(uuid, 0) > lost_in)
+        for uuid in back:
+            del self._lost_in[uuid]
+        if back or not answered.keys() <= self._watch_knows:
             self._watch.close()
+        return back
 
     def _wait_once(self, timeout_seconds: float) -> tuple[GpuEvent, ...]:
         if not self._watch.is_open:
+            self._watch_knows = frozenset(self._answered_in)
             self._watch.open(self._handles())
         if self._watch.watched:
             return self._watch.wait(timeout_seconds)
@@ -153,11 +182,10 @@ class NvmlSource:
         for index in range(pynvml.nvmlDeviceGetCount()):
             try:
                 handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-                uuid = read_uuid(handle)
+                uuid = self._note_uuid(index, handle)
             except (pynvml.NVMLError, InvalidText):
-                continue  # the inventory tells about it
-            self._uuid_by_index[index] = uuid
-            if uuid not in self._lost:
+                continue  # whoever reads the GPU tells about it
+            if uuid not in self._lost_in:
                 handles[uuid] = handle
         return handles
 
@@ -168,11 +196,10 @@ class NvmlSource:
             raise self._driver_error(error, "wait for events") from error
         if code_of(error) != pynvml.NVML_ERROR_GPU_IS_LOST:
             return ()
-        newly_lost = {uuid: why for uuid in self._uuid_by_index.values() if (why := _failure_of(uuid))}
-        for uuid in self._lost:
-            newly_lost.pop(uuid, None)
-        self._lost.update(newly_lost)
-        return tuple(GpuEvent(kind=GpuEventKind.LOST, uuid=uuid, detail=why) for uuid, why in newly_lost.items())
+        lost = {uuid: why for uuid in set(self._uuid_by_index.values()) if (why := _failure_of(uuid))}
+        news = {uuid: why for uuid, why in lost.items() if uuid not in self._lost_in}
+        self._lost_in.update(dict.fromkeys(news, self._surveys))
+        return tuple(GpuEvent(kind=GpuEventKind.LOST, uuid=uuid, detail=why) for uuid, why in sorted(news.items()))
 
 
 def _unnamed_loss(error: Exception) -> tuple[GpuEvent, ...]:

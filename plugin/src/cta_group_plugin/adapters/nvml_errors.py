@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import pynvml
 
-from cta_group_plugin.errors import DriverAbsent, DriverError, DriverGone
+from cta_group_plugin.errors import DriverAbsent, DriverError, DriverGone, GpuLost
 
 T = TypeVar("T")
 
@@ -44,7 +44,8 @@ def driver_error(error: Exception, doing: str, *, answered_before: bool) -> Driv
     """Return the project's error for one of NVML's, saying what was being done.
 
     :class:`DriverAbsent` for a driver that never answered, :class:`DriverGone` for one that did or whose library does
-    not belong to the loaded driver, plain :class:`DriverError` for what may work when tried again.
+    not belong to the loaded driver, :class:`GpuLost` for a GPU that is gone, plain :class:`DriverError` for what may
+    work when tried again.
     """
     code = code_of(error)
     text = f"NVML could not {doing}: {error}"
@@ -52,7 +53,7 @@ def driver_error(error: Exception, doing: str, *, answered_before: bool) -> Driv
         return DriverAbsent(f"{text}; without a driver, or without its libraries in this container, no GPU is served")
     if code == pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH or (code in LIBRARY_GONE and answered_before):
         return DriverGone(f"{text}; the driver was changed or unloaded, and only a new process can load it again")
-    return DriverError(text)
+    return GpuLost(text) if code in GPU_GONE else DriverError(text)
 
 
 def code_of(error: Exception) -> int | None:

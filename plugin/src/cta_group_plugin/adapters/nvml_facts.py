@@ -9,7 +9,7 @@ import pynvml
 from cta_group_core.ids import GpuUuid, parse_gpu_uuid
 from cta_group_core.units import ComputeCapability, SmCountSources
 from cta_group_plugin.adapters.nvml_errors import told, told_if_possible
-from cta_group_plugin.ports import ComputeMode, GpuFacts, GpuProcess
+from cta_group_plugin.ports import ComputeMode, GpuFacts
 from cta_group_plugin.report import PcieLink
 
 _BYTES_PER_MIB = 1 << 20
@@ -124,19 +124,6 @@ def read_persistence(handle: Any) -> bool | None:
     """Return whether the driver keeps the GPU initialised without a client."""
     mode = told_if_possible(lambda: pynvml.nvmlDeviceGetPersistenceMode(handle))
     return None if mode is None else mode == pynvml.NVML_FEATURE_ENABLED
-
-
-def read_processes(handle: Any) -> tuple[GpuProcess, ...]:
-    """Return the compute processes and the MPS clients, each once, by process id."""
-    found: dict[int, GpuProcess] = {}
-    # With the version in the name: without it, the binding raises an error of another tree for a driver that is older.
-    for call in (pynvml.nvmlDeviceGetComputeRunningProcesses_v3, pynvml.nvmlDeviceGetMPSComputeRunningProcesses_v3):
-        for process in told(partial(call, handle)) or ():
-            used = process.usedGpuMemory
-            found[process.pid] = GpuProcess(
-                pid=process.pid, memory_mib=None if used is None else used // _BYTES_PER_MIB
-            )
-    return tuple(found[pid] for pid in sorted(found))
 
 
 def text_of(answer: str | bytes) -> str:

@@ -10,14 +10,15 @@ import uuid
 from cta_group_core.ids import GpuUuid
 from cta_group_core.profiles import GpuProfile
 from cta_group_core.units import SmCountSources
-from cta_group_plugin.ports import GpuEvent, GpuFacts, GpuProcess, Inventory
+from cta_group_plugin.gpu_source import GpuUse, Survey, Vitals, read_inventory
+from cta_group_plugin.ports import GpuEvent, GpuFacts, Inventory
 from cta_group_plugin.report import PcieLink
 
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "simulated.ctagroup.dev")
 
 
 class SimulatedSource:
-    """Implements :class:`cta_group_plugin.ports.GpuSource` without any driver."""
+    """Implements :class:`cta_group_plugin.gpu_source.GpuSource` without any driver."""
 
     def __init__(self, profile: GpuProfile, count: int, node_name: str) -> None:
         self._gpus = tuple(_facts(profile, index, node_name) for index in range(count))
@@ -26,14 +27,27 @@ class SimulatedSource:
     def open(self) -> None:
         """Nothing to open."""
 
-    def inventory(self) -> Inventory:
-        """Return the same GPUs each time."""
-        return Inventory(driver_version=None, cuda_version=None, gpus=self._gpus, simulated=True)
+    def survey(self) -> Survey:
+        """Say how many GPUs are simulated."""
+        return Survey(driver_version=None, cuda_version=None, count=len(self._gpus), simulated=True)
 
-    def processes(self, gpu: GpuUuid) -> tuple[GpuProcess, ...]:
+    def read(self, index: int) -> GpuFacts:
+        """Return the same GPU each time."""
+        return self._gpus[index]
+
+    def inventory(self) -> Inventory:
+        """Read all GPUs."""
+        return read_inventory(self)
+
+    def vitals(self, gpu: GpuUuid) -> Vitals:
+        """Say that nothing is known of its health, which is never bad."""
+        del gpu
+        return Vitals()
+
+    def use(self, gpu: GpuUuid) -> GpuUse:
         """Return none: nothing can run on these GPUs."""
         del gpu
-        return ()
+        return GpuUse()
 
     def wait_events(self, timeout_seconds: float) -> tuple[GpuEvent, ...]:
         """Return none: nothing ever happens to these GPUs."""

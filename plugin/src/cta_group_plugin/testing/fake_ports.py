@@ -1,11 +1,13 @@
 """Fakes of the plugin's ports: what a test says is what they answer, and what they were told can be read."""
 
 import queue
+import threading
 from collections.abc import Mapping, Sequence
 
 from cta_group_core.ids import GpuUuid
 from cta_group_plugin.errors import ApiUnavailable, DriverError, KubeletUnavailable
-from cta_group_plugin.ports import Account, GpuEvent, GpuProcess, Inventory, MpsDemand, MpsState
+from cta_group_plugin.gpu_source import GpuUse, Survey, Vitals
+from cta_group_plugin.ports import Account, BrokenGpu, GpuEvent, GpuFacts, Inventory, MpsDemand, MpsState
 from cta_group_plugin.report import NodeReport
 
 
@@ -16,8 +18,20 @@ class FakeGpuSource:
         self.shown: Inventory | DriverError = inventory
         """What the next poll finds, or raises."""
         self.open_problem: DriverError | None = None
+        self.told: dict[GpuUuid, Vitals | DriverError] = {}
+        """What a GPU says of its health, or raises; nothing bad when it is not here."""
+        self.used: dict[GpuUuid, GpuUse] = {}
+        self.stuck: dict[GpuUuid, threading.Event] = {}
+        """A question about one of these GPUs hangs until the event is set."""
+        self.asked: list[GpuUuid] = []
+        """Every question about a GPU."""
         self.is_closed = False
         self._events: queue.SimpleQueue[GpuEvent] = queue.SimpleQueue()
+
+    @property
+    def is_quiet(self) -> bool:
+        """Tell whether every event was taken."""
+        return self._events.empty()
 
     def push(self, event: GpuEvent) -> None:
         """Let an event happen; safe from any thread."""
@@ -28,16 +42,34 @@ class FakeGpuSource:
         if self.open_problem:
             raise self.open_problem
 
-    def inventory(self) -> Inventory:
-        """Return what is shown, or raise it."""
-        if isinstance(self.shown, DriverError):
-            raise self.shown
-        return self.shown
+    def survey(self) -> Survey:
+        """Say how many GPUs are shown, or raise what is."""
+        shown = self._shown()
+        return Survey(
+            shown.driver_version, shown.cuda_version, len([*shown.gpus, *shown.broken]), simulated=shown.simulated
+        )
 
-    def processes(self, gpu: GpuUuid) -> tuple[GpuProcess, ...]:
-        """Return none."""
-        del gpu
-        return ()
+    def read(self, index: int) -> GpuFacts | BrokenGpu:
+        """Return the GPU that is shown at a place, after whatever hangs."""
+        shown = self._shown()
+        everything: list[GpuFacts | BrokenGpu] = [*shown.gpus, *shown.broken]
+        gpu = sorted(everything, key=lambda each: each.index)[index]
+        if gpu.uuid:
+            self._ask(gpu.uuid)
+        return gpu
+
+    def vitals(self, gpu: GpuUuid) -> Vitals:
+        """Return what was set, or raise it."""
+        self._ask(gpu)
+        told = self.told.get(gpu, Vitals())
+        if isinstance(told, DriverError):
+            raise told
+        return told
+
+    def use(self, gpu: GpuUuid) -> GpuUse:
+        """Return what was set; nobody uses a GPU otherwise."""
+        self._ask(gpu)
+        return self.used.get(gpu, GpuUse())
 
     def wait_events(self, timeout_seconds: float) -> tuple[GpuEvent, ...]:
         """Return the first event that comes within the time."""
@@ -49,6 +81,16 @@ class FakeGpuSource:
     def close(self) -> None:
         """Remember that it was closed."""
         self.is_closed = True
+
+    def _ask(self, gpu: GpuUuid) -> None:
+        self.asked.append(gpu)
+        if gpu in self.stuck:
+            self.stuck[gpu].wait()
+
+    def _shown(self) -> Inventory:
+        if isinstance(self.shown, DriverError):
+            raise self.shown
+        return self.shown
 
 
 class FakeMpsControl:

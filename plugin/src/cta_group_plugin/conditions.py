@@ -1,0 +1,96 @@
+"""The node's conditions and the words for the health of its GPUs. Pure: a view in, conditions without times out."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from cta_group_core.health.state import Phase
+from cta_group_core.health.verdict import Verdict
+from cta_group_plugin.inventory import ServedGpu
+from cta_group_plugin.report import HEALTHY, MPS_NOT_READY, ConditionReport, Truth
+from cta_group_plugin.settings import EnforcementSettings
+from cta_group_plugin.state import NodeView
+
+REGISTERED: Final = "Registered"
+GPUS_HEALTHY: Final = "GPUsHealthy"
+MPS_READY: Final = "MPSReady"
+COMPATIBLE: Final = "Compatible"
+
+_WORST_FIRST: Final = (Phase.UNHEALTHY, Phase.SUSPECT, Phase.RECOVERING, Phase.HEALTHY)
+
+
+def conditions_of(view: NodeView, enforcement: EnforcementSettings) -> tuple[ConditionReport, ...]:
+    """Return all conditions of a node."""
+    return (_registered(view), _gpus_healthy(view), _mps_ready(view, enforcement), _compatible(view))
+
+
+def health_word(fault: Verdict | None) -> str:
+    """Return a GPU's health in one word: how it is, or that only its MPS daemon is in the way."""
+    if fault is None:
+        return HEALTHY
+    return MPS_NOT_READY if fault.phase is Phase.HEALTHY else fault.phase.value
+
+
+def notices_of(gpu: ServedGpu, view: NodeView) -> Iterable[str]:
+    """Return what is worth knowing of a GPU that goes on."""
+    if gpu.facts.mig_pending:
+        yield "MIG will be on after its next reset, and then it offers no groups"
+    if notice := view.health.notice(gpu.facts.uuid):
+        yield notice
+
+
+def _registered(view: NodeView) -> ConditionReport:
+    if view.registered_as:
+        return _condition(REGISTERED, "True", "Registered", "kubelet knows this plugin")
+    if not view.offer.served:
+        return _condition(REGISTERED, "False", "NothingToOffer", "no GPU of this node offers groups")
+    return _condition(
+        REGISTERED,
+        "False",
+        "NotRegistered",
+        view.registration_problem or "not registered with kubelet yet",
+    )
+
+
+def _gpus_healthy(view: NodeView) -> ConditionReport:
+    if not view.offer.served:
+        return _condition(GPUS_HEALTHY, "Unknown", "NoGpu", "no GPU of this node offers groups")
+    ill = {uuid: fault for uuid, fault in view.faults.items() if not fault.whole and uuid in view.offer.by_uuid}
+    if ill:
+        worst = min((fault.phase for fault in ill.values()), key=_WORST_FIRST.index)
+        told = "; ".join(f"{uuid}: {fault.reason}" for uuid, fault in sorted(ill.items()))
+        return _condition(GPUS_HEALTHY, "False", f"Gpu{worst.value}", told)
+    if view.driver_trouble:
+        return _condition(GPUS_HEALTHY, "Unknown", "DriverDoesNotAnswer", view.driver_trouble)
+    return _condition(GPUS_HEALTHY, "True", "AllHealthy", "every GPU answers")
+
+
+def _mps_ready(view: NodeView, enforcement: EnforcementSettings) -> ConditionReport:
+    if not enforcement.uses_mps:
+        return _condition(MPS_READY, "Unknown", "NotUsed", "neither SMs nor memory are limited here")
+    waiting = {uuid: state.reason for uuid, state in sorted(view.mps.items()) if not state.ready}
+    if waiting:
+        told = "; ".join(f"{uuid}: {reason}" for uuid, reason in waiting.items())
+        return _condition(MPS_READY, "False", "NotReady", told)
+    return _condition(MPS_READY, "True", "Ready", f"{len(view.mps)} GPUs are shared, and each is limited")
+
+
+def _compatible(view: NodeView) -> ConditionReport:
+    if view.driver_problem:
+        return _condition(COMPATIBLE, "False", "NoDriver", view.driver_problem)
+    if view.inventory is None:
+        return _condition(COMPATIBLE, "Unknown", "NotAnswered", "the driver has not answered yet")
+    if not view.inventory.gpus and not view.inventory.broken:
+        return _condition(COMPATIBLE, "True", "NoGpu", "this node has no GPU")
+    if view.specification_problems:
+        told = "; ".join(f"{uuid}: {problem}" for uuid, problem in sorted(view.specification_problems.items()))
+        return _condition(COMPATIBLE, "False", "CdiSpecificationMissing", told)
+    if view.offer.withheld:
+        told = "; ".join(f"GPU {gpu.facts.index}: {gpu.reason}" for gpu in view.offer.withheld)
+        return _condition(COMPATIBLE, "False", "GpuWithheld", told)
+    notices = [f"GPU {gpu.facts.index}: {notice}" for gpu in view.offer.served for notice in notices_of(gpu, view)]
+    told = "; ".join(["every GPU of this node can be shared", *notices])
+    return _condition(COMPATIBLE, "True", "Compatible", told)
+
+
+def _condition(kind: str, status: Truth, reason: str, message: str) -> ConditionReport:
+    return ConditionReport(type=kind, status=status, reason=reason, message=message)
