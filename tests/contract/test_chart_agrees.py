@@ -48,6 +48,13 @@ def test_the_plugin_understands_its_arguments(scenario: str) -> None:
     assert settings.source is (SourceKind.SIMULATED if scenario == "simulated" else SourceKind.NVML)
 
 
+def test_classes_of_xids_reach_the_plugin() -> None:
+    """The chart's lists become the plugin's policy."""
+    settings = _run_settings("default", "health.xidPolicy.fatal={13,31}", "health.xidPolicy.report={48}")
+    policy = settings.health.rules.policy
+    assert [policy.rule_of(code).xid_class for code in (13, 31, 48, 79)] == ["fatal", "fatal", "report", "fatal"]
+
+
 def test_the_chart_s_defaults_are_the_program_s_own() -> None:
     """Whoever starts the plugin by hand gets what the chart gives, but for what only a cluster has."""
     settings = _run_settings("default")
@@ -59,6 +66,7 @@ def test_the_chart_s_defaults_are_the_program_s_own() -> None:
     assert settings.mps_socket == default.mps_root / "supervisor.sock"
     assert settings.enforcement == default.enforcement
     assert settings.device_list == default.device_list
+    assert settings.health == default.health
 
 
 def test_the_defaults_of_cdi_are_the_program_s_own() -> None:

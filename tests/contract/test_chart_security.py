@@ -77,7 +77,7 @@ def test_tokens_are_mounted_where_the_api_is_used() -> None:
 
 
 def test_host_folders_are_those_that_the_work_is_in() -> None:
-    """Three folders for the plugin, a fourth for CDI, two for the supervisor; nobody writes where reading is enough."""
+    """Four folders for the plugin, a fifth for CDI, two for the supervisor; nobody writes where reading is enough."""
 
     def folders(pod: dict[str, Any]) -> dict[str, bool]:
         (container,) = pod["containers"]
@@ -88,10 +88,12 @@ def test_host_folders_are_those_that_the_work_is_in() -> None:
         "/var/lib/kubelet/device-plugins": False,
         "/var/lib/kubelet/pod-resources": True,
         "/run/cta-group/mps": True,
+        "/var/lib/cta-group": False,
     }
     assert folders(_pod("cdi", "cta-group-plugin")).items() - folders(_pod("default", "cta-group-plugin")).items() == {
         ("/etc/cdi", False)
     }
+    assert "/var/lib/cta-group" not in folders(_pod("simulated", "cta-group-plugin"))
     assert folders(_pod("default", "cta-group-mps")) == {"/run/cta-group/mps": False, "/sys/fs/cgroup": False}
     assert "/sys/fs/cgroup" not in folders(_pod("default", "cta-group-mps", "mps.cgroupRoot="))
     assert folders(_pod("driver-root", "cta-group-mps"))["/home/kubernetes/bin/nvidia"] is True
