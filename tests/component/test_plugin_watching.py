@@ -206,6 +206,17 @@ async def until_started(kubelet: FakeKubelet, container: Admitted) -> None:
                 await asyncio.sleep(0.01)
 
 
+async def test_fault_of_a_program_has_its_mps_daemon_asked_at_once(kubelet: FakeKubelet, node: FakeNode) -> None:
+    """One client's fault may have ended all of them; nobody waits for the next period to know."""
+    (container,) = await kubelet.admit(pod("a"), [Ask("main", 32)])
+    await kubelet.start_container(container)
+    asked = len(node.mps.demanded)
+    node.gpus.push(GpuEvent(GpuEventKind.XID, uuid_of(0), xid=31))
+    async with asyncio.timeout(5):
+        while len(node.mps.demanded) == asked:  # noqa: ASYNC110 - a fake tells nobody
+            await asyncio.sleep(0.01)
+
+
 async def test_plugin_ends_at_once_though_a_question_hangs(node: FakeNode) -> None:
     """Stopping waits for no thread that may never come back."""
     stuck = node.gpus.stuck[uuid_of(0)] = threading.Event()

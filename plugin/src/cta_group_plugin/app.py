@@ -112,6 +112,7 @@ def _assemble(settings: RunSettings, edges: Edges, stack: AsyncExitStack) -> lis
         Asker(limit_seconds=settings.health.answer_seconds),
         reserve_mib=settings.reserve_mib,
         poll_seconds=settings.health.poll_seconds,
+        on_program_fault=ceilings.ask_now,
     )
     metrics.describe_node(lambda: status(state.view), lambda: state.view.mps, lambda: state.view.health.xids)
     if settings.metrics_address:

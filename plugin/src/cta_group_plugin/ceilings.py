@@ -19,6 +19,8 @@ _NOT_COUNTED: Final = "kubelet has not told yet which container holds what"
 _ASK_AGAIN_SECONDS: Final = 0.2
 _GATHER_SECONDS: Final = 0.05
 """Changes within this time are told together; a container that starts asks for itself."""
+_TROUBLE_SECONDS: Final = 2.0
+"""How often a daemon that is not ready is asked after, so that its GPU is neither out nor in for longer than it is."""
 
 
 def demand_for(gpu: ServedGpu, groups: int, enforcement: EnforcementSettings) -> MpsDemand:
@@ -66,6 +68,12 @@ class CeilingKeeper:
         self._needs_account = needs_account
         self._patience_seconds = patience_seconds
         self._one_at_a_time = asyncio.Lock()
+        self._asking: asyncio.Task[dict[GpuUuid, MpsState]] | None = None
+
+    def ask_now(self) -> None:
+        """Ask without waiting for the next period: something may have ended the clients of a daemon."""
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.create_task(self._sync())
 
     async def prepare(self, gpu: ServedGpu, share: Slice) -> None:
         """Return once the daemon of ``gpu`` answers and allows ``share``; raise MpsUnavailable with the reason."""
@@ -97,8 +105,9 @@ class CeilingKeeper:
             if demands != told:
                 await self._sync()
                 told = demands
+            all_ready = all(state.ready for state in self._state.view.mps.values())
             try:
-                async with asyncio.timeout(period_seconds):
+                async with asyncio.timeout(period_seconds if all_ready else min(period_seconds, _TROUBLE_SECONDS)):
                     await self._state.change_after(view)
                 await asyncio.sleep(_GATHER_SECONDS)
                 view = self._state.view
