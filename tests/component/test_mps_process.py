@@ -6,6 +6,7 @@ import signal
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,8 +16,9 @@ import grpc.aio
 import pytest
 
 from cta_group_core.ids import GpuUuid
+from cta_group_plugin.adapters.simulated_compute_modes import SimulatedComputeModes
 from cta_group_plugin.adapters.supervisor_client import SupervisorClient
-from cta_group_plugin.ports import MpsDemand, MpsState
+from cta_group_plugin.ports import ComputeMode, MpsDemand, MpsState, whole_demand
 from cta_group_plugin.supervisor_api import supervisor_pb2, supervisor_pb2_grpc
 from http_probe import fetch, free_address
 from simulated_mps import SimulatedNode, eventually, simulated_node
@@ -84,6 +86,59 @@ async def test_clients_of_any_user_reach_the_pipe_folder(
     assert stat.S_IMODE((pipe / "simulated.sock").stat().st_mode) & 0o002
 
 
+@pytest.mark.parametrize(
+    ("shut", "mode", "open_again"),
+    [("pipe/simulated.sock", 0o600, 0o666), ("pipe", 0o700, 0o755)],
+)
+async def test_a_pipe_that_is_shut_to_other_users_is_told(
+    node: SimulatedNode, start_supervisor: StartSupervisor, shut: str, mode: int, open_again: int
+) -> None:
+    """Containers run as any user, so a socket or folder that only root passes keeps them waiting with its mode."""
+    start_supervisor()
+    assert (await sync(node, QUARTER))[GPU].ready
+    path = node.root / GPU / shut
+    path.chmod(mode)
+    state = (await sync(node, QUARTER))[GPU]
+    assert not state.ready
+    assert state.reason == f"{path} has mode {mode:04o} and shuts out clients that do not run as root"
+    path.chmod(open_again)
+    assert (await sync(node, QUARTER))[GPU].ready
+
+
+async def test_clients_and_losses_are_told_over_the_socket(
+    node: SimulatedNode, start_supervisor: StartSupervisor
+) -> None:
+    """The plugin learns which processes are clients, and who died with a daemon, when and why."""
+    start_supervisor()
+    await sync(node, QUARTER)
+    before = time.time()
+    with node.client(GPU) as client:
+        own = os.getpid()
+        assert (await sync(node, QUARTER))[GPU].client_pids == (client.pid,) == (own,)
+        os.kill(node.pid(GPU) or 0, signal.SIGKILL)
+        await eventually(client.is_dead, "the client is dead with its daemon")
+    states: list[MpsState] = []
+
+    async def ready() -> bool:
+        states.append((await sync(node, QUARTER))[GPU])
+        return states[-1].ready
+
+    await eventually(ready, "another daemon serves")
+    loss = states[-1].loss
+    assert loss is not None
+    assert (loss.client_pids, loss.reason) == ((own,), "the daemon ended by SIGKILL")
+    assert before <= loss.at <= time.time()
+
+
+async def test_a_whole_gpu_is_demanded_over_the_socket(node: SimulatedNode, start_supervisor: StartSupervisor) -> None:
+    """Its state is ready without a daemon, and its compute mode Default."""
+    start_supervisor()
+    await sync(node, QUARTER)
+    assert (await sync(node, whole_demand(GPU)))[GPU] == MpsState(ready=True, reason="")
+    assert node.pid(GPU) is None
+    assert SimulatedComputeModes(node.root).get(GPU) is ComputeMode.DEFAULT
+
+
 async def test_a_supervisor_killed_hard_leaves_its_daemon_to_the_next(
     node: SimulatedNode, start_supervisor: StartSupervisor
 ) -> None:
@@ -109,7 +164,7 @@ async def test_sigterm_without_clients_ends_the_daemon(node: SimulatedNode, star
     process = start_supervisor()
     await sync(node, QUARTER)
     process.send_signal(signal.SIGTERM)
-    assert process.wait(20) == 0
+    assert process.wait(60) == 0
     assert node.pid(GPU) is None
     assert not node.settings.mps_socket.exists()
 
@@ -120,7 +175,7 @@ async def test_sigterm_with_clients_leaves_the_daemon(node: SimulatedNode, start
     await sync(node, QUARTER)
     with node.client(GPU) as client:
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
         assert node.pid(GPU) is not None
         assert not client.is_dead()
 
@@ -133,7 +188,7 @@ async def test_sigterm_leaves_a_daemon_that_does_not_say(
     await sync(node, QUARTER)
     node.fail(GPU, "no-answer")
     process.send_signal(signal.SIGTERM)
-    assert process.wait(20) == 0
+    assert process.wait(60) == 0
     assert node.pid(GPU) is not None
 
 

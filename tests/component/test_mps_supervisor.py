@@ -137,7 +137,7 @@ async def test_a_daemon_that_always_crashes_is_tried_less_and_less(node: Simulat
     node.fail(ONE, "crash")
     supervisor = await supervise()
     reasons: set[str] = set()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(90):
         while not any("1 s after" in reason for reason in reasons):
             state = (await supervisor.sync([quarter(ONE)]))[ONE]
             assert not state.ready
@@ -157,7 +157,7 @@ async def test_a_silent_daemon_is_not_ready_and_recovers(node: SimulatedNode, su
     node.fail(ONE, "no-answer")
     state = (await supervisor.sync([quarter(ONE)]))[ONE]
     assert not state.ready
-    assert "GPU GPU-1: MPS command 'get_server_list' was not answered in 1.5 s" in state.reason
+    assert "GPU GPU-1: MPS command 'get_server_list' was not answered in 3 s" in state.reason
     assert node.pid(ONE) == pid
     node.fail(ONE)
     assert (await supervisor.sync([quarter(ONE)]))[ONE].ready
@@ -199,7 +199,7 @@ async def test_a_start_that_is_too_slow_is_told(node: SimulatedNode, supervise: 
     state = (await supervisor.sync([quarter(ONE)]))[ONE]
     assert (state.ready, state.reason) == (False, "GPU GPU-1: its MPS daemon is starting")
     await eventually((node.pipe(ONE) / "simulated.sock").exists, "the daemon listens")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not (await supervisor.sync([quarter(ONE)]))[ONE].ready:
             pass
 

@@ -29,7 +29,7 @@ from cta_group_plugin.mps.percentage import PercentageBackend
 from cta_group_plugin.mps.program import SERVER_NAME, ControlProgram, simulated_program
 from cta_group_plugin.mps.service import SupervisorService
 from cta_group_plugin.mps.supervisor import MpsSupervisor
-from cta_group_plugin.mps.timing import Timing
+from cta_group_plugin.mps.timing import SIMULATED, Timing
 from cta_group_plugin.ports import ComputeModes
 from cta_group_plugin.probes import ProbeChecks, ProbeServer, on_loop
 from cta_group_plugin.settings import MpsSettings
@@ -51,7 +51,7 @@ def run(settings: MpsSettings) -> int:
 async def _run(settings: MpsSettings) -> None:
     stop = _stop_signal()
     metrics = MpsMetrics(__version__, most_clients=settings.max_clients)
-    supervisor = build_supervisor(settings, metrics, Timing())
+    supervisor = build_supervisor(settings, metrics, SIMULATED if settings.simulated else Timing())
     await supervisor.adopt(gpus_with_folders(settings.mps_root))
     try:
         async with serving(supervisor, settings.mps_socket):

@@ -4,11 +4,13 @@ import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from cta_group_plugin.errors import DriverError
 
 Answer = TypeVar("Answer")
+
+THREAD_NAME: Final = "question to the driver"
 
 
 class DriverCalls:
@@ -29,7 +31,7 @@ class DriverCalls:
             raise DriverError("the driver has not answered the question before this one")
         self._has_answered.clear()
         answer: Future[Answer] = Future()
-        threading.Thread(target=self._answer, args=(question, answer), daemon=True).start()
+        threading.Thread(target=self._answer, name=THREAD_NAME, args=(question, answer), daemon=True).start()
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 return await asyncio.wrap_future(answer)

@@ -1,6 +1,7 @@
 """Every time limit and rhythm of the supervisor."""
 
 from dataclasses import dataclass
+from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,3 +32,7 @@ class Timing:
     backoff_cap_seconds: float = 30.0
     backoff_calm_seconds: float = 60.0
     """A daemon that ran this long begins with the first wait again when it ends."""
+
+
+SIMULATED: Final = Timing(command_seconds=5.0)
+"""For simulated daemons: each command is a Python process, which takes its time to start on a busy machine."""
