@@ -99,6 +99,37 @@ def test_an_upgrade_waits_for_the_pod_to_be_deleted_and_keeps_daemons_even_then(
     assert restarts(team)[:2] == [0, 0]
 
 
+def test_a_container_waits_for_a_daemon_that_hangs_and_then_runs(
+    daemons: NodeDaemons, shared_gpu: str, team: Team
+) -> None:
+    """While the daemon is silent under living clients a new tenant waits with the reason; nobody fails or is killed."""
+    before, clients = daemons.pids(), daemons.clients(shared_gpu)
+    daemons.faults(shared_gpu, "no-answer")
+    team.start_pod("third", 32)
+    waiting = wait_for(lambda: _why_waiting(team, "third"), "the third tenant to wait", 90)
+    assert "was not answered" in waiting
+    daemons.faults(shared_gpu)
+    team.wait_running("third")
+    assert team.environment("pod/third")[ENV_GPU_UUID] == shared_gpu
+    assert (daemons.pids(), daemons.clients(shared_gpu)) == (before, clients)
+    assert restarts(team) == [0, 0, 0]
+
+
+def test_whole_gpus_follow_on_shared_ones(daemons: NodeDaemons, shared_gpu: str, team: Team) -> None:
+    """Tenants of whole GPUs take the whole node as soon as the last share has gone: no daemon, mode Default."""
+    assert shared_gpu in daemons.pids()
+    for name in ("first", "second"):
+        team.tools.kubectl("-n", team.namespace, "delete", "deployment", name)
+    team.wait_nothing_held()
+    names = [f"whole-{number}" for number in range(8)]
+    for name in names:
+        team.start_pod(name, 128)
+    team.wait_running(*names)
+    assert daemons.pids() == {}
+    assert daemons.compute_mode(shared_gpu) == "Default"
+    assert restarts(team) == [0] * 8
+
+
 def test_without_clients_an_ended_supervisor_leaves_nothing(daemons: NodeDaemons, team: Team) -> None:
     """A pod without a CUDA process holds no daemon back: it is quit, its cgroup removed, the compute mode restored."""
     team.start_pod("idle", 32)
@@ -115,6 +146,15 @@ def test_without_clients_an_ended_supervisor_leaves_nothing(daemons: NodeDaemons
 def restarts(team: Team) -> list[int]:
     """Return how often each container of the team was started again."""
     return [status["restartCount"] for pod in team.pods() for status in pod["status"]["containerStatuses"]]
+
+
+def _why_waiting(team: Team, name: str) -> str | None:
+    """Return what the kubelet says about a container that does not start; None when it says nothing."""
+    for status in team.pod(name)["status"].get("containerStatuses", []):
+        waiting = status["state"].get("waiting", {})
+        if waiting.get("reason") == "CreateContainerConfigError":
+            return str(waiting["message"])
+    return None
 
 
 def _restarts_of(daemons: NodeDaemons) -> int:
