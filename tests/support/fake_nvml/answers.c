@@ -10,15 +10,9 @@
 
 #include "world.h"
 
-typedef struct { int index; } Device; /* what a handle points to; one for each index, for the life of the process */
 typedef struct { int registered[MAX_GPUS]; u64 masks[MAX_GPUS]; int next_event; } EventSet;
 
 static Device devices[MAX_GPUS];
-
-#define ENTER(call) do { int code_ = enter(call, -1); if (code_ != SUCCESS) return code_; } while (0)
-#define ENTER_GPU(call) \
-  do { int code_ = enter(call, device->index); if (code_ != SUCCESS) return code_; } while (0); \
-  Gpu *gpu = &world.gpus[device->index]
 
 static int copy_text(char *to, unsigned size, const char *text) {
   if (strlen(text) + 1 > size) return INSUFFICIENT_SIZE;
@@ -164,29 +158,6 @@ int nvmlDeviceGetGpuInstanceProfileInfoV(Device *device, unsigned number, Profil
   Profile p = gpu->profiles[number];
   *info = (ProfileV2){0, p.id, 0, p.slices, p.instances, p.sms, p.engines, 0, 0, 0, 0, p.memory_mib, "MIG"};
   return leave(p.known ? SUCCESS : NOT_SUPPORTED);
-}
-
-/* ---- processes ---- */
-typedef struct { unsigned pid; u64 bytes; unsigned gpu_instance, compute_instance; } ProcessV2;
-static int list_processes(const Gpu *gpu, int mps, unsigned *count, ProcessV2 *list) {
-  unsigned room = *count;
-  *count = 0;
-  for (int i = 0; i < gpu->process_count; i++) {
-    if (gpu->processes[i].mps != mps) continue;
-    if (list && *count < room) list[*count] = (ProcessV2){gpu->processes[i].pid, gpu->processes[i].bytes, ~0u, ~0u};
-    (*count)++;
-  }
-  return *count > (list ? room : 0) ? INSUFFICIENT_SIZE : SUCCESS;
-}
-
-int nvmlDeviceGetComputeRunningProcesses_v3(Device *device, unsigned *count, ProcessV2 *list) {
-  ENTER_GPU("nvmlDeviceGetComputeRunningProcesses_v3");
-  return leave(list_processes(gpu, 0, count, list));
-}
-
-int nvmlDeviceGetMPSComputeRunningProcesses_v3(Device *device, unsigned *count, ProcessV2 *list) {
-  ENTER_GPU("nvmlDeviceGetMPSComputeRunningProcesses_v3");
-  return leave(list_processes(gpu, 1, count, list));
 }
 
 /* ---- events: those of before the set was made are lost, as with the real library ---- */

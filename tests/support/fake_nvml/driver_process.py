@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from cta_group_plugin.errors import DriverError
+from cta_group_plugin.gpu_source import GpuUse, Vitals
 from cta_group_plugin.ports import GpuEvent, GpuProcess, Inventory
 from fake_nvml.scenario import Scenario
 
@@ -43,6 +44,18 @@ class DriverProcess:
         """Call processes."""
         answer = self.call(f"processes {uuid}")
         assert isinstance(answer, tuple)
+        return answer
+
+    def vitals(self, uuid: str) -> Vitals:
+        """Call vitals."""
+        answer = self.call(f"vitals {uuid}")
+        assert isinstance(answer, Vitals)
+        return answer
+
+    def use(self, uuid: str) -> GpuUse:
+        """Call use."""
+        answer = self.call(f"use {uuid}")
+        assert isinstance(answer, GpuUse)
         return answer
 
     def wait_events(self, timeout_seconds: float) -> tuple[GpuEvent, ...]:

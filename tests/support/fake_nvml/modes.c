@@ -4,8 +4,6 @@
 
 #include "world.h"
 
-typedef struct { int index; } Device;
-
 static void modes_path(char *path, size_t size) { snprintf(path, size, "%s.modes", getenv("FAKE_NVML_SCENARIO")); }
 
 static int mode_of(int gpu, int unchanged) {

@@ -14,7 +14,8 @@ A scenario is a text file of lines, read by ``world.c`` at every call:
 ``profile NUMBER ID SLICES INSTANCES SMS ENGINES MIB``  a GPU instance profile
 ``compute_mode N``, ``persistence N``    NVML's numbers; set ones are in ``.modes`` beside it
 ``events MASK``                          supported event types; without the line none
-``process PID BYTES MPS``                a compute process, MPS 1 for a client of MPS
+``recovery N``, ``remap 1``, ``ecc N``   recovery action, failed row remap, double-bit errors; without the line not told
+``process PID BYTES KIND``               a process: 0 compute, 1 client of MPS, 2 graphics
 ``fail GPU CALL CODE``                   the call returns the code; GPU -1 any, CALL * every call on that GPU
 ``slow GPU CALL MILLISECONDS``           the call takes that long
 ``event GPU TYPE DATA``                  an event; the ones there before an event set was made are lost
@@ -82,8 +83,11 @@ class FakeGpu:
     compute_mode: int = 0
     persistence: int = 1
     events: int = 65439
-    processes: tuple[tuple[int, int, bool], ...] = ()
-    """Process id, bytes, whether it is a client of MPS."""
+    recovery: int | None = 0
+    remap_failed: bool | None = False
+    double_bit: int | None = 0
+    processes: tuple[tuple[int, int, int], ...] = ()
+    """Process id, bytes, kind: 0 compute, 1 client of MPS, 2 graphics."""
 
     @classmethod
     def like(cls, profile: GpuProfile, index: int = 0) -> Self:
@@ -127,7 +131,9 @@ class FakeGpu:
         if self.link is not None:
             told.append("link " + " ".join(map(str, self.link)))
         told += [profile.line() for profile in self.profiles]
-        told += [f"process {pid} {size} {mps:d}" for pid, size, mps in self.processes]
+        health = {"recovery": self.recovery, "remap": self.remap_failed, "ecc": self.double_bit}
+        told += [f"{name} {value:d}" for name, value in health.items() if value is not None]
+        told += [f"process {pid} {size} {kind:d}" for pid, size, kind in self.processes]
         return ["gpu", *told]
 
 

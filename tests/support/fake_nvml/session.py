@@ -20,11 +20,13 @@ from cta_group_plugin.ports import ComputeMode
 
 
 def answer_calls(source: NvmlSource) -> None:
-    """Do what each line of standard input says: ``open``, ``inventory``, ``processes UUID``, ``wait SECONDS``, ...."""
+    """Do what each line of standard input says: a method of the source and its argument, ...."""
     modes = NvmlComputeModes()
     calls: dict[str, Callable[..., object]] = {
         "open": source.open,
         "inventory": source.inventory,
+        "vitals": lambda uuid: source.vitals(parse_gpu_uuid(uuid)),
+        "use": lambda uuid: source.use(parse_gpu_uuid(uuid)),
         "processes": lambda uuid: source.processes(parse_gpu_uuid(uuid)),
         "wait": lambda seconds: source.wait_events(float(seconds)),
         "close": source.close,

@@ -23,12 +23,15 @@ static void read_gpu_line(Gpu *gpu, const char *line) {
   if (sscanf(line, "compute_mode %d", &gpu->compute_mode) == 1) return;
   if (sscanf(line, "persistence %d", &gpu->persistence) == 1) return;
   if (sscanf(line, "link %d %d %d %d", &gpu->width, &gpu->width_max, &gpu->generation, &gpu->generation_max) == 4) return;
-  if (sscanf(line, "memory %llu %llu %llu", &gpu->total, &gpu->reserved, &gpu->used) == 3) {
+  if (sscanf(line, "recovery %d", &gpu->recovery) == 1) gpu->has_recovery = 1;
+  else if (sscanf(line, "remap %d", &gpu->remap_failed) == 1) gpu->has_remap = 1;
+  else if (sscanf(line, "ecc %llu", &gpu->double_bit) == 1) gpu->has_ecc = 1;
+  else if (sscanf(line, "memory %llu %llu %llu", &gpu->total, &gpu->reserved, &gpu->used) == 3) {
     gpu->has_memory = 1;
   } else if (sscanf(line, "profile %d %u %u %u %u %u %llu", &number, &profile.id, &profile.slices, &profile.instances,
                     &profile.sms, &profile.engines, &profile.memory_mib) == 7 && number < MAX_PROFILES) {
     gpu->profiles[number] = profile;
-  } else if (sscanf(line, "process %u %llu %d", &process.pid, &process.bytes, &process.mps) == 3 &&
+  } else if (sscanf(line, "process %u %llu %d", &process.pid, &process.bytes, &process.kind) == 3 &&
              gpu->process_count < MAX_PROCESSES) {
     gpu->processes[gpu->process_count++] = process;
   } else {

@@ -1,4 +1,4 @@
-/* What a scenario says, and how a call enters and leaves it. Shared by the two files of the fake library. */
+/* What a scenario says, and how a call enters and leaves it. Shared by the files of the fake library. */
 #ifndef FAKE_NVML_WORLD_H
 #define FAKE_NVML_WORLD_H
 
@@ -10,12 +10,13 @@ enum { MAX_GPUS = 16, MAX_PROFILES = 18, MAX_RULES = 64, MAX_EVENTS = 512, MAX_P
 
 typedef unsigned long long u64;
 typedef struct { unsigned id, slices, instances, sms, engines; u64 memory_mib; int known; } Profile;
-typedef struct { unsigned pid; u64 bytes; int mps; } Process;
+typedef struct { unsigned pid; u64 bytes; int kind; } Process; /* 0 compute, 1 client of MPS, 2 graphics */
 typedef struct {
   char uuid[TEXT], name[TEXT], pci[TEXT];
   int minor, major_cc, minor_cc, cores, mig, mig_pending, compute_mode, persistence;
+  int has_recovery, recovery, has_remap, remap_failed, has_ecc;
   int has_memory, width, width_max, generation, generation_max;
-  u64 total, reserved, used, events;
+  u64 total, reserved, used, events, double_bit;
   Profile profiles[MAX_PROFILES];
   Process processes[MAX_PROCESSES];
   int process_count;
@@ -29,6 +30,13 @@ typedef struct {
   Rule failures[MAX_RULES], delays[MAX_RULES];
   Event events[MAX_EVENTS];
 } World;
+
+typedef struct { int index; } Device; /* what a handle points to; one for each index, for the life of the process */
+
+#define ENTER(call) do { int code_ = enter(call, -1); if (code_ != SUCCESS) return code_; } while (0)
+#define ENTER_GPU(call) \
+  do { int code_ = enter(call, device->index); if (code_ != SUCCESS) return code_; } while (0); \
+  Gpu *gpu = &world.gpus[device->index]
 
 extern World world; /* valid between enter and leave */
 extern int init_count;
