@@ -18,6 +18,7 @@ from cluster_harness.waiting import wait_for
 from cta_group_operator.metrics import Figures, QuotaFigures
 from cta_group_operator.metrics import Metrics as OperatorMetrics
 from cta_group_plugin.metrics import Metrics as PluginMetrics
+from cta_group_plugin.node_metrics import NodeFigures
 from metrics_world import World, holdings
 
 _RESOURCE = "nvidia_com_cta_group"
@@ -91,7 +92,7 @@ def beside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     """Run a Prometheus that sees the project's own metrics too, which tell other numbers on purpose."""
     plugin, operator = PluginMetrics("test"), OperatorMetrics("test")
     world = World(holdings("team-a", [(0, "own")], groups=8))
-    plugin.describe_node(world.node, world.mps, dict)
+    plugin.describe_node(world.node, lambda: NodeFigures(world.mps()))
     figures = Figures(leader=True, quotas=[QuotaFigures("own", hard=8, used=8, pending=0)])
     operator.follow(lambda: figures)
     registries = {"state": _state_metrics(), "plugin": plugin.registry, "operator": operator.registry}

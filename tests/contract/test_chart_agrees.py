@@ -48,6 +48,21 @@ def test_the_plugin_understands_its_arguments(scenario: str) -> None:
     assert settings.source is (SourceKind.SIMULATED if scenario == "simulated" else SourceKind.NVML)
 
 
+def test_choice_of_gpus_reaches_the_plugin() -> None:
+    """The chart's lists and overrides become the plugin's choice."""
+    settings = _run_settings(
+        "default",
+        "gpus.include={0,H100}",
+        "gpus.exclude={GPU-1}",
+        "gpus.overrides[0].gpu=GB10",
+        "gpus.overrides[0].memoryMiBOverride=98304",
+    )
+    assert [str(name) for name in settings.choice.include] == ["0", "H100"]
+    assert [str(name) for name in settings.choice.exclude] == ["GPU-1"]
+    (override,) = settings.choice.overrides
+    assert (str(override.gpu), override.memory_mib, override.sm_count) == ("GB10", 98304, None)
+
+
 def test_classes_of_xids_reach_the_plugin() -> None:
     """The chart's lists become the plugin's policy."""
     settings = _run_settings("default", "health.xidPolicy.fatal={13,31}", "health.xidPolicy.report={48}")
@@ -67,6 +82,7 @@ def test_the_chart_s_defaults_are_the_program_s_own() -> None:
     assert settings.enforcement == default.enforcement
     assert settings.device_list == default.device_list
     assert settings.health == default.health
+    assert settings.choice == default.choice
 
 
 def test_the_defaults_of_cdi_are_the_program_s_own() -> None:

@@ -131,6 +131,8 @@ def _keys(path: tuple[str, ...], text: str) -> set[str]:
         ("gpus.source=fake", "gpus"),
         ("gpus.simulated.count=0", "count"),
         ("operator.alignment=maybe", "alignment"),
+        ("gpus.overrides[0].gpu=H100", "overrides"),
+        ("gpus.exclude[0]=a\\,b", "exclude"),
         ("mps.root=relative/path", "root"),
         ("resourceName=cta-group", "resourceName"),
         ("policies.units.gpus[0].capacity=128", "minimum"),

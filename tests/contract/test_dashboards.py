@@ -16,6 +16,7 @@ from cta_group_operator.metrics import Figures, QuotaFigures, WorkloadFigures
 from cta_group_operator.metrics import Metrics as OperatorMetrics
 from cta_group_plugin.metrics import Metrics as PluginMetrics
 from cta_group_plugin.mps.metrics import MpsMetrics
+from cta_group_plugin.node_metrics import NodeFigures
 from metrics_world import World
 
 CHART = Path(__file__).resolve().parents[2] / "charts" / "cta-group"
@@ -50,7 +51,7 @@ def declared() -> frozenset[str]:
     """Return every name that the processes can tell, from the code that declares it."""
     plugin, operator, mps = PluginMetrics("test"), OperatorMetrics("test"), MpsMetrics("test", most_clients=48)
     world = World()
-    plugin.describe_node(world.node, world.mps, dict)
+    plugin.describe_node(world.node, lambda: NodeFigures(world.mps()))
     operator.follow(_full_figures)
     AdmissionMetrics(operator.registry)
     return frozenset(

@@ -23,6 +23,7 @@ from cta_group_operator.admission.metrics import AdmissionMetrics
 from cta_group_operator.metrics import Figures
 from cta_group_operator.metrics import Metrics as OperatorMetrics
 from cta_group_plugin.metrics import Metrics as PluginMetrics
+from cta_group_plugin.node_metrics import NodeFigures
 from cta_group_plugin.ports import MpsState
 from cta_group_plugin.report import AllocationReport, EnforcementReport, GpuReport, NodeReport
 
@@ -85,7 +86,7 @@ class World:
 def monitored(world: World, folder: Path) -> Iterator[Prometheus]:
     """Serve the world's metrics, run Prometheus over them, and yield it after its first scrape of each process."""
     plugin = PluginMetrics("test")
-    plugin.describe_node(world.node, world.mps, dict)
+    plugin.describe_node(world.node, lambda: NodeFigures(world.mps()))
     with contextlib.ExitStack() as running:
         jobs = [_job(running, plugin.registry, "plugin")]
         for number in range(len(world.operator)):

@@ -172,7 +172,7 @@ def test_sm_count_from_the_sources_that_answer(
 def test_sources_that_disagree_refuse_the_gpu() -> None:
     """Two different SM counts refuse the GPU in words that name both and the setting that helps."""
     with pytest.raises(
-        SmCountConflict, match=r"132 by the .*profile, 114 by the CUDA cores; set gpus\.smCountOverride"
+        SmCountConflict, match=r"132 by the .*profile, 114 by the CUDA cores; set smCountOverride in gpus\.overrides"
     ):
         sm_count_of(HOPPER, SmCountSources(profile_sms=132, cuda_cores=114 * 128))
 
@@ -186,7 +186,7 @@ def test_cores_that_make_no_whole_sms_refuse_the_gpu(cuda_cores: int) -> None:
 
 def test_no_source_refuses_the_gpu() -> None:
     """Without any source the SM count is not guessed; the override setting is named."""
-    with pytest.raises(SmCountUnknown, match=r"gpus\.smCountOverride"):
+    with pytest.raises(SmCountUnknown, match=r"smCountOverride"):
         sm_count_of(HOPPER, SmCountSources(profile_sms=None, cuda_cores=None))
 
 
@@ -194,7 +194,7 @@ def test_no_source_refuses_the_gpu() -> None:
 def test_unknown_compute_capability_is_never_guessed(text: str) -> None:
     """A compute capability in no table refuses the GPU and names the override setting, also beside known ones."""
     capability = ComputeCapability.parse(text)
-    with pytest.raises(UnknownComputeCapability, match=rf"{re.escape(text)} is not known .*gpus\.smCountOverride"):
+    with pytest.raises(UnknownComputeCapability, match=rf"{re.escape(text)} is not known .*smCountOverride"):
         granularity_of(capability)
     with pytest.raises(UnknownComputeCapability):
         cores_per_sm(capability)

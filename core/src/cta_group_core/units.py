@@ -97,7 +97,7 @@ def granularity_of(capability: ComputeCapability) -> Granularity:
         known = ", ".join(f"{major}.{minor}" for major, minor in _CORES_PER_SM)
         raise UnknownComputeCapability(
             f"compute capability {capability} is not known (known: {known}); "
-            "set gpus.smCountOverride for this product to say its SM count, alignment, minimum and step"
+            "say smCountOverride, alignment, minimum and step of this product in gpus.overrides"
         )
     return _GRANULARITY_BY_MAJOR[capability.major]
 
@@ -136,10 +136,10 @@ def sm_count_of(capability: ComputeCapability, sources: SmCountSources) -> int:
     if sources.cuda_cores is not None:
         counts["CUDA cores"] = _sms_from_cores(capability, sources.cuda_cores)
     if not counts:
-        raise SmCountUnknown("NVML tells neither the SM count nor the CUDA cores; set gpus.smCountOverride")
+        raise SmCountUnknown("NVML tells no SM count and no CUDA cores; set smCountOverride in gpus.overrides")
     if len(set(counts.values())) > 1:
         told = ", ".join(f"{count} by the {source}" for source, count in counts.items())
-        raise SmCountConflict(f"SM count differs by source: {told}; set gpus.smCountOverride")
+        raise SmCountConflict(f"SM count differs by source: {told}; set smCountOverride in gpus.overrides")
     return next(iter(counts.values()))
 
 
@@ -149,7 +149,7 @@ def _sms_from_cores(capability: ComputeCapability, cuda_cores: int) -> int:
     if rest or sms <= 0:
         raise SmCountConflict(
             f"{cuda_cores} CUDA cores are not a positive multiple of the {per_sm} cores an SM of compute "
-            f"capability {capability} has; set gpus.smCountOverride"
+            f"capability {capability} has; set smCountOverride in gpus.overrides"
         )
     return sms
 

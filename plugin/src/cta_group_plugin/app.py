@@ -38,7 +38,7 @@ from cta_group_plugin.service import Allocator, DevicePluginService
 from cta_group_plugin.settings import DeviceList, RunSettings, SourceKind
 from cta_group_plugin.specifications import SpecificationKeeper
 from cta_group_plugin.state import NodeState
-from cta_group_plugin.status import status_of
+from cta_group_plugin.status import figures_of, status_of
 from cta_group_plugin.watcher import Watcher
 
 _log = EventLog(__name__)
@@ -111,10 +111,11 @@ def _assemble(settings: RunSettings, edges: Edges, stack: AsyncExitStack) -> lis
         edges.gpus,
         Asker(limit_seconds=settings.health.answer_seconds),
         reserve_mib=settings.reserve_mib,
+        choice=settings.choice,
         poll_seconds=settings.health.poll_seconds,
         on_program_fault=ceilings.ask_now,
     )
-    metrics.describe_node(lambda: status(state.view), lambda: state.view.mps, lambda: state.view.health.xids)
+    metrics.describe_node(lambda: status(state.view), lambda: figures_of(state.view))
     if settings.metrics_address:
         live = on_loop(registrar.liveness_problem)
         checks = ProbeChecks(metrics.registry, live, lambda: state.view.readiness_problem)

@@ -9,7 +9,6 @@ import socket
 import sys
 from collections.abc import Mapping, Sequence
 
-from cta_group_core.profiles import PROFILES, profile_named
 from cta_group_core.rooms import SharePolicy
 from cta_group_plugin import __version__
 from cta_group_plugin.cli_options import (
@@ -22,7 +21,13 @@ from cta_group_plugin.cli_options import (
     whole_number,
 )
 from cta_group_plugin.errors import BadSetting
-from cta_group_plugin.health_options import add_health_options, health_settings
+from cta_group_plugin.gpu_options import (
+    add_choice_options,
+    add_gpu_options,
+    add_health_options,
+    choice_of,
+    health_settings,
+)
 from cta_group_plugin.logs import LOG_FORMATS, LOG_LEVELS, set_up_logs
 from cta_group_plugin.settings import (
     SUPERVISOR_SOCKET_NAME,
@@ -99,8 +104,9 @@ def _add_run_options(options: Options) -> None:
         "kubelet's socket that tells which container holds what",
         "FILE",
     )
-    _add_gpu_options(options, default)
+    add_gpu_options(options, default)
     _add_slice_options(options, default)
+    add_choice_options(options)
     add_health_options(options)
     options.add_switch("--publish", "write this node's CTANode to the Kubernetes API", default=default.publish)
     meaning = "URL of the Kubernetes API; default: the one of the cluster that this pod runs in"
@@ -108,18 +114,6 @@ def _add_run_options(options: Options) -> None:
     meaning = "folder with token and ca.crt for the API"
     options.add("--service-account-dir", absolute_path, default.service_account_dir, meaning, "DIR")
     _add_process_options(options, default.metrics_address)
-
-
-def _add_gpu_options(options: Options, default: RunSettings) -> None:
-    sources = one_of(*(kind.value for kind in SourceKind))
-    options.add("--source", sources, default.source.value, "nvml: the real GPUs; simulated: pretended ones", "SOURCE")
-    products = ", ".join(PROFILES)
-    options.add("--profile", _profile, default.profile, f"product of the simulated GPUs: {products}", "NAME")
-    options.add("--driver-root", absolute_path, None, "folder with the driver, where it is in no usual place", "DIR")
-    options.add("--count", whole_number(0, 64), default.count, "how many GPUs are simulated", "N")
-    options.add("--mps-root", absolute_path, default.mps_root, "folder on the host of the GPUs' MPS daemons", "DIR")
-    meaning = f"the MPS supervisor's socket; default: {SUPERVISOR_SOCKET_NAME} in the MPS folder, or with simulated "
-    options.add("--mps-socket", absolute_path, None, meaning + "GPUs a supervisor simulated in this process", "FILE")
 
 
 def _add_slice_options(options: Options, default: RunSettings) -> None:
@@ -179,10 +173,6 @@ def _own_api_server(environment: Mapping[str, str]) -> str:
     return f"https://[{host}]:{port}" if host and ":" in host else f"https://{host}:{port}" if host else ""
 
 
-def _profile(text: str) -> str:
-    return profile_named(text).name
-
-
 def run_settings(parsed: argparse.Namespace) -> RunSettings:
     """Return the settings of ``run`` out of the parsed command line."""
     source = SourceKind(parsed.source)
@@ -199,6 +189,7 @@ def run_settings(parsed: argparse.Namespace) -> RunSettings:
         mps_root=parsed.mps_root,
         mps_socket=parsed.mps_socket or default_socket,
         reserve_mib=parsed.reserve_mib,
+        choice=choice_of(parsed),
         max_clients=parsed.max_clients,
         enforcement=EnforcementSettings(
             compute=parsed.enforce_compute, memory=parsed.enforce_memory, mode=SharePolicy(parsed.enforcement_mode)

@@ -25,7 +25,7 @@ class Options:
 
     def add(self, flag: str, parse: Callable[[str], Parsed], default: Parsed, meaning: str, metavar: str) -> None:
         """Add ``flag VALUE``; a value that ``parse`` refuses with ValueError ends the command with exit code 2."""
-        told = "" if default is None or str(default) in {"", "{}"} else f" (default {default})"
+        told = "" if default is None or str(default) in {"", "{}", "()"} else f" (default {default})"
         self._group.add_argument(
             flag,
             type=_named(flag, parse),

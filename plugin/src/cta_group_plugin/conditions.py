@@ -6,7 +6,7 @@ from typing import Final
 from cta_group_core.health.state import Phase
 from cta_group_core.health.verdict import Verdict
 from cta_group_plugin.inventory import ServedGpu
-from cta_group_plugin.report import HEALTHY, MPS_NOT_READY, ConditionReport, Truth
+from cta_group_plugin.report import HEALTHY, MPS_NOT_READY, ConditionReport, Truth, WithheldCause
 from cta_group_plugin.settings import EnforcementSettings
 from cta_group_plugin.state import NodeView
 
@@ -32,6 +32,8 @@ def health_word(fault: Verdict | None) -> str:
 
 def notices_of(gpu: ServedGpu, view: NodeView) -> Iterable[str]:
     """Return what is worth knowing of a GPU that goes on."""
+    if gpu.notice:
+        yield gpu.notice
     if gpu.facts.mig_pending:
         yield "MIG will be on after its next reset, and then it offers no groups"
     if notice := view.health.notice(gpu.facts.uuid):
@@ -84,11 +86,13 @@ def _compatible(view: NodeView) -> ConditionReport:
     if view.specification_problems:
         told = "; ".join(f"{uuid}: {problem}" for uuid, problem in sorted(view.specification_problems.items()))
         return _condition(COMPATIBLE, "False", "CdiSpecificationMissing", told)
-    if view.offer.withheld:
-        told = "; ".join(f"GPU {gpu.facts.index}: {gpu.reason}" for gpu in view.offer.withheld)
-        return _condition(COMPATIBLE, "False", "GpuWithheld", told)
+    if withheld := [gpu for gpu in view.offer.withheld if gpu.cause is not WithheldCause.EXCLUDED]:
+        told = "; ".join(f"GPU {gpu.facts.index}: {gpu.reason}" for gpu in withheld)
+        claimed = any(gpu.cause is WithheldCause.OTHER_PLUGIN for gpu in withheld)
+        return _condition(COMPATIBLE, "False", "ClaimedTwice" if claimed else "GpuWithheld", told)
     notices = [f"GPU {gpu.facts.index}: {notice}" for gpu in view.offer.served for notice in notices_of(gpu, view)]
-    told = "; ".join(["every GPU of this node can be shared", *notices])
+    all_of_them = "every GPU of this node" if not view.offer.withheld else "every GPU that is not left out"
+    told = "; ".join([f"{all_of_them} can be shared", *notices])
     return _condition(COMPATIBLE, "True", "Compatible", told)
 
 

@@ -2,12 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
 
-from cta_group_core.errors import GpuRefused
+from cta_group_core.errors import GpuRefused, UnknownComputeCapability
 from cta_group_core.ids import GpuUuid, GroupId
 from cta_group_core.slices import Slice, slice_of
-from cta_group_core.units import GpuUnits, granularity_of, sm_count_of, units_of
+from cta_group_core.units import GpuUnits, Granularity, granularity_of, sm_count_of, units_of
+from cta_group_plugin.gpu_choice import EVERY_GPU, GpuChoice, GpuOverride
 from cta_group_plugin.ports import GpuFacts, Inventory
+from cta_group_plugin.report import WithheldCause
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +22,8 @@ class ServedGpu:
     units: GpuUnits
     memory_total_mib: int
     reserve_mib: int
+    notice: str = ""
+    """What people should know of it although it is served."""
 
     def slice_of(self, groups: int) -> Slice:
         """Return what ``groups`` of this GPU mean; raises RequestNotAllowed for a size that it does not allow."""
@@ -37,6 +43,7 @@ class WithheldGpu:
     facts: GpuFacts
     reason: str
     """A sentence that says why, and which setting helps where one does."""
+    cause: WithheldCause = WithheldCause.UNSUPPORTED
 
 
 @dataclass(frozen=True)
@@ -55,28 +62,79 @@ class Offer:
         object.__setattr__(self, "ids", {str(group_id): group_id for group_id in ids})
 
 
-def offer_of(inventory: Inventory, *, reserve_mib: int) -> Offer:
+Owners = Mapping[GpuUuid, str]
+"""Resources of other device plugins that serve a GPU, in words."""
+
+_NOBODY_ELSE: Final[Owners] = MappingProxyType({})
+
+
+def offer_of(
+    inventory: Inventory, *, reserve_mib: int, choice: GpuChoice = EVERY_GPU, owners: Owners = _NOBODY_ELSE
+) -> Offer:
     """Decide for each GPU of ``inventory``; ``reserve_mib`` of each is never given out."""
     served: list[ServedGpu] = []
     withheld: list[WithheldGpu] = []
     for facts in sorted(inventory.gpus, key=lambda gpu: (gpu.index, gpu.uuid)):
+        if not_ours := _not_ours(facts, choice, owners):
+            withheld.append(not_ours)
+            continue
         try:
-            served.append(_served(facts, reserve_mib))
+            served.append(_served(facts, reserve_mib, choice.override_of(facts)))
         except GpuRefused as refused:
             withheld.append(WithheldGpu(facts, str(refused)))
     return Offer(tuple(served), tuple(withheld))
 
 
-def _served(facts: GpuFacts, reserve_mib: int) -> ServedGpu:
+def _not_ours(facts: GpuFacts, choice: GpuChoice, owners: Owners) -> WithheldGpu | None:
+    if why := choice.leaves_out(facts):
+        return WithheldGpu(facts, why, WithheldCause.EXCLUDED)
     if facts.mig_enabled:
-        raise GpuRefused("MIG mode is on; groups are offered of whole GPUs only: switch MIG off to share this one")
-    granularity = granularity_of(facts.capability)
-    units = units_of(sm_count_of(facts.capability, facts.sm_sources), granularity)
-    if facts.memory_total_mib is None:
-        raise GpuRefused("the driver does not tell this GPU's memory, so shares of it cannot be computed")
-    if facts.memory_total_mib <= reserve_mib:
-        raise GpuRefused(
-            f"the memory of {facts.memory_total_mib} MiB leaves nothing beside the reserve of {reserve_mib} MiB; "
-            "lower the reserve"
+        why = "MIG mode is on; groups are offered of whole GPUs only: switch MIG off to share this one"
+        return WithheldGpu(facts, why, WithheldCause.MIG)
+    if (owner := owners.get(facts.uuid)) and not choice.claims(facts):
+        why = (
+            f"another device plugin serves this GPU as {owner}, and two would hand it out twice: take it from that "
+            "plugin and name it in gpus.include, or leave it to it with gpus.exclude"
         )
-    return ServedGpu(facts, units, facts.memory_total_mib, reserve_mib)
+        return WithheldGpu(facts, why, WithheldCause.OTHER_PLUGIN)
+    return None
+
+
+def _served(facts: GpuFacts, reserve_mib: int, override: GpuOverride | None) -> ServedGpu:
+    units = _units(facts, override)
+    memory_mib = override.memory_mib if override and override.memory_mib else facts.memory_total_mib
+    if memory_mib is None:
+        why = "it shares the memory of the host" if facts.shares_host_memory else "the driver does not tell it"
+        raise GpuRefused(
+            f"how much memory this GPU has is not known ({why}), so shares of it cannot be computed; say how much "
+            "may be used by memoryMiBOverride in gpus.overrides"
+        )
+    if memory_mib <= reserve_mib:
+        raise GpuRefused(
+            f"the memory of {memory_mib} MiB leaves nothing beside the reserve of {reserve_mib} MiB; lower the reserve"
+        )
+    return ServedGpu(facts, units, memory_mib, reserve_mib, _memory_notice(facts, memory_mib))
+
+
+def _units(facts: GpuFacts, override: GpuOverride | None) -> GpuUnits:
+    granularity = _granularity(facts, override)
+    if override and override.sm_count:
+        return units_of(override.sm_count, granularity)
+    return units_of(sm_count_of(facts.capability, facts.sm_sources), granularity)
+
+
+def _granularity(facts: GpuFacts, override: GpuOverride | None) -> Granularity:
+    if override and override.granularity:
+        return override.granularity
+    try:
+        return granularity_of(facts.capability)
+    except UnknownComputeCapability as unknown:
+        if override is None:
+            raise
+        raise UnknownComputeCapability(f"{unknown}; the override for {override.gpu} lacks some of them") from unknown
+
+
+def _memory_notice(facts: GpuFacts, memory_mib: int) -> str:
+    if not facts.shares_host_memory:
+        return ""
+    return f"host and GPU share one memory; {memory_mib} MiB of it count as the GPU's, and the host can take them too"

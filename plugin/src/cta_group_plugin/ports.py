@@ -36,6 +36,8 @@ class GpuFacts:
     compute_mode: str | None = None
     """``Default``, ``ExclusiveProcess``, ``Prohibited``."""
     persistence_mode: bool | None = None
+    shares_host_memory: bool = False
+    """It has no memory of its own (unified memory)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ field names; a test holds the two and the schema together.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
+from enum import StrEnum
 from typing import Final, Literal
 
 from cta_group_core.ids import GpuUuid
@@ -21,6 +22,18 @@ MPS_NOT_READY: Final = "MPSNotReady"
 """The GPU is well, but its MPS daemon serves nobody, so no further share of it is given out."""
 HEALTH_STATES: Final = (HEALTHY, "Suspect", UNHEALTHY, "Recovering", MPS_NOT_READY)
 """Every value of a GPU's ``health``."""
+
+
+class WithheldCause(StrEnum):
+    """Why a GPU offers nothing, in one word."""
+
+    EXCLUDED = "excluded"
+    """The settings say so."""
+    OTHER_PLUGIN = "other-plugin"
+    """Another device plugin serves it."""
+    MIG = "mig"
+    UNSUPPORTED = "unsupported"
+    """What it has to offer is not known, or not enough."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from cta_group_core.health.state import HealthRules
 from cta_group_core.names import DEFAULT_RESOURCE_NAME
 from cta_group_core.rooms import SharePolicy
 from cta_group_core.slices import DEFAULT_RESERVE_MIB
+from cta_group_plugin.gpu_choice import EVERY_GPU, GpuChoice
 from cta_group_plugin.logs import LogFormat
 
 SUPERVISOR_SOCKET_NAME: Final = "supervisor.sock"
@@ -106,6 +107,8 @@ class RunSettings:
     """Socket of the MPS supervisor. ``None``: the supervisor is simulated inside this process."""
     reserve_mib: int = DEFAULT_RESERVE_MIB
     """Memory of each GPU that is never given out, MiB."""
+    choice: GpuChoice = EVERY_GPU
+    """Which GPUs are served, and what is so about them whatever the driver says."""
     max_clients: int = 48
     """Containers on one GPU at most. The MPS server takes 48 clients up to CUDA 13.0 and 60 later."""
     enforcement: EnforcementSettings = EnforcementSettings()

@@ -11,6 +11,7 @@ from cta_group_plugin.allocation import Shares, shares_held
 from cta_group_plugin.conditions import conditions_of, health_word, notices_of
 from cta_group_plugin.inventory import ServedGpu
 from cta_group_plugin.ledger import Holder
+from cta_group_plugin.node_metrics import NodeFigures
 from cta_group_plugin.ports import BrokenGpu, GpuFacts
 from cta_group_plugin.report import (
     UNHEALTHY,
@@ -132,6 +133,15 @@ def _broken(broken: Sequence[BrokenGpu], served: set[GpuUuid]) -> list[GpuReport
         for gpu in broken
         if gpu.uuid not in served
     ]
+
+
+def figures_of(view: NodeView) -> NodeFigures:
+    """Return what metrics tell beside the status."""
+    return NodeFigures(
+        mps=view.mps,
+        xids=view.health.xids,
+        withheld={gpu.facts.uuid: gpu.cause for gpu in view.offer.withheld},
+    )
 
 
 def with_times(status: NodeReport, before: NodeReport | None, *, now: float) -> NodeReport:

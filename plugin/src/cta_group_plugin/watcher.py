@@ -7,6 +7,7 @@ other: a GPU that hangs in a poll delays no event of its neighbours.
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Final, NoReturn
 
 from cta_group_core.health.inputs import Seen
@@ -14,6 +15,7 @@ from cta_group_core.health.xid_catalogue import XidRule
 from cta_group_core.ids import GpuUuid
 from cta_group_plugin.driver_threads import Asker, DriverThread
 from cta_group_plugin.errors import DriverAbsent, DriverError, DriverGone
+from cta_group_plugin.gpu_choice import EVERY_GPU, GpuChoice
 from cta_group_plugin.gpu_source import GpuSource
 from cta_group_plugin.health import seen_in_absence, seen_in_event
 from cta_group_plugin.inventory import Offer, offer_of
@@ -43,6 +45,7 @@ class Watcher:
         asker: Asker,
         *,
         reserve_mib: int,
+        choice: GpuChoice = EVERY_GPU,
         poll_seconds: float = 10.0,
         withdraw_seconds: float = 1.5,
         on_program_fault: Callable[[], None] = lambda: None,
@@ -54,7 +57,7 @@ class Watcher:
         self._state = state
         self._source = source
         self._asker = asker
-        self._reserve_mib = reserve_mib
+        self._offer_of = partial(offer_of, reserve_mib=reserve_mib, choice=choice)
         self._poll_seconds = poll_seconds
         self._withdraw_seconds = withdraw_seconds
         self._on_program_fault = on_program_fault
@@ -130,7 +133,7 @@ class Watcher:
 
     def _learn(self, poll: Poll) -> None:
         view = self._state.view
-        offer = _with_silent(offer_of(poll.inventory, reserve_mib=self._reserve_mib), view.offer)
+        offer = _with_silent(self._offer_of(poll.inventory), view.offer)
         for gpu in offer.withheld:
             if gpu not in view.offer.withheld:
                 _log.warning("gpu_withheld", gpu=gpu.facts.uuid, product=gpu.facts.product, reason=gpu.reason)

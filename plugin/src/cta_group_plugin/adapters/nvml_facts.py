@@ -8,7 +8,7 @@ import pynvml
 
 from cta_group_core.ids import GpuUuid, parse_gpu_uuid
 from cta_group_core.units import ComputeCapability, SmCountSources
-from cta_group_plugin.adapters.nvml_errors import told, told_if_possible
+from cta_group_plugin.adapters.nvml_errors import NOT_TOLD, code_of, told, told_if_possible
 from cta_group_plugin.ports import ComputeMode, GpuFacts
 from cta_group_plugin.report import PcieLink
 
@@ -33,6 +33,7 @@ def read_facts(handle: Any, index: int, sysfs_root: Path) -> GpuFacts:
     profile = largest_instance_profile(handle)
     mig_now, mig_pending = told(lambda: pynvml.nvmlDeviceGetMigMode(handle)) or (0, 0)
     pci_bus_id = read_pci_bus_id(handle)
+    memory_mib, shares_host_memory = read_memory(handle)
     major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(handle)
     return GpuFacts(
         uuid=read_uuid(handle),
@@ -43,7 +44,7 @@ def read_facts(handle: Any, index: int, sysfs_root: Path) -> GpuFacts:
             profile_sms=profile.multiprocessorCount if profile else None,
             cuda_cores=told(lambda: int(pynvml.nvmlDeviceGetNumGpuCores(handle))),
         ),
-        memory_total_mib=read_memory_mib(handle),
+        memory_total_mib=memory_mib,
         mig_enabled=mig_now == pynvml.NVML_DEVICE_MIG_ENABLE,
         mig_pending=mig_pending == pynvml.NVML_DEVICE_MIG_ENABLE,
         minor=told_if_possible(lambda: int(pynvml.nvmlDeviceGetMinorNumber(handle))),
@@ -53,16 +54,23 @@ def read_facts(handle: Any, index: int, sysfs_root: Path) -> GpuFacts:
         copy_engines=profile.copyEngineCount if profile else None,
         compute_mode=COMPUTE_MODES.get(told_if_possible(lambda: pynvml.nvmlDeviceGetComputeMode(handle))),
         persistence_mode=read_persistence(handle),
+        shares_host_memory=shares_host_memory,
     )
 
 
-def read_memory_mib(handle: Any) -> int | None:
-    """Return the memory that CUDA reports: the total less the driver's reserved part, whole MiB.
+def read_memory(handle: Any) -> tuple[int | None, bool]:
+    """Return the memory that CUDA reports (the total less the driver's reserved part, whole MiB), and who shares it.
 
-    None where the driver has no such figure (unified memory), or is too old to tell the reserved part.
+    None where the driver has no such figure, because the GPU uses the host's memory (then the second is true), or
+    because it is too old to tell the reserved part.
     """
-    memory = told(lambda: pynvml.nvmlDeviceGetMemoryInfo(handle, version=pynvml.nvmlMemory_v2))
-    return None if memory is None else (memory.total - memory.reserved) // _BYTES_PER_MIB
+    try:
+        memory = pynvml.nvmlDeviceGetMemoryInfo(handle, version=pynvml.nvmlMemory_v2)
+    except pynvml.NVMLError as error:
+        if code_of(error) in NOT_TOLD:
+            return None, code_of(error) == pynvml.NVML_ERROR_NOT_SUPPORTED
+        raise
+    return (memory.total - memory.reserved) // _BYTES_PER_MIB, False
 
 
 def largest_instance_profile(handle: Any) -> Any | None:
