@@ -11,8 +11,9 @@ import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from cta_group_core.command_options import listen_address, one_of, resource_name, whole_number
 from cta_group_operator import __version__
-from cta_group_operator.cli_options import Options, absolute_path, listen_address, one_of, resource_name, whole_number
+from cta_group_operator.cli_options import Options, absolute_path
 from cta_group_operator.errors import BadSetting
 from cta_group_operator.logs import LOG_FORMATS, LOG_LEVELS, set_up_logs
 from cta_group_operator.settings import Alignment, Settings
