@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from cta_group_core.arrival import every_order_fits
 from cta_group_core.errors import DoesNotFit, RequestNotAllowed, RequestRefused
 from cta_group_core.ids import GpuUuid, NodeName
-from cta_group_core.node_choice import NodeOffer, choose_nodes, judge, safe_nodes
+from cta_group_core.node_choice import NodeOffer, judge, safe_nodes
 from cta_group_core.rooms import GpuRoom
 from cta_group_core.scheduling import Load, NodeFacts, PodTerms, Taint
 from cta_group_core.units import GpuUnits
+from node_choices import choose_nodes
 
 H100 = GpuUnits(sm_count=132, capacity=128, minimum=8, step=8)
 POD = PodTerms()

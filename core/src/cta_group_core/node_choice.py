@@ -6,7 +6,7 @@ that something that cannot be judged here (volumes, ports, anti-affinity) does n
 """
 
 import heapq
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -64,21 +64,10 @@ class Verdict:
     largest: int = 0
 
 
-def choose_nodes(pod: PodTerms, requests: Sequence[int], offers: Collection[NodeOffer]) -> tuple[NodeName, ...]:
-    """Return the nodes to release a pod to, best first.
-
-    ``requests``: groups of each container that asks. Raises :class:`RequestNotAllowed` when no node could ever serve it
-    and :class:`DoesNotFit` when none has room now; the message says what is free on each GPU and what would fit.
-    """
-    nodes = safe_nodes(pod, requests, offers)
-    if not nodes:
-        raise refusal(pod, requests, offers)
-    return nodes
-
-
 def safe_nodes(pod: PodTerms, requests: Sequence[int], offers: Iterable[NodeOffer]) -> tuple[NodeName, ...]:
-    """Return the same nodes, none when no node can take the pod.
+    """Return the nodes to release a pod to, best first; none when no node can take it (:func:`refusal` says why).
 
+    ``requests``: groups of each container that asks.
     Most nodes of a large cluster are ranked by a glance at their GPUs, and only the best are judged in full.
     """
     ranked = [(rank, offer) for offer in offers if (rank := _likely_rank(pod, requests, offer)) is not None]
@@ -104,7 +93,11 @@ def _likely_rank(pod: PodTerms, requests: Sequence[int], offer: NodeOffer) -> Ra
 
 
 def refusal(pod: PodTerms, requests: Sequence[int], offers: Iterable[NodeOffer]) -> RequestRefused:
-    """Return the error that says why no node can take the pod; call it when that is so."""
+    """Return the error that says why no node can take the pod; call it when that is so.
+
+    :class:`RequestNotAllowed` when no node could ever serve it, :class:`DoesNotFit` when none has room now; the message
+    says what is free on each GPU and what would fit.
+    """
     verdicts = [judge(pod, requests, offer) for offer in offers]
     able = any(one.ever for one in verdicts if one.has_gpu)
     return (DoesNotFit if able or not verdicts else RequestNotAllowed)(_refusal(requests, verdicts))
