@@ -9,8 +9,6 @@ from pydantic import ValidationError
 
 from cta_group_core.nodes import (
     Allocation,
-    Condition,
-    ConditionStatus,
     GpuHealth,
     GpuStatus,
     NodeStatus,
@@ -135,11 +133,3 @@ def test_display_card_is_read_with_its_own_units() -> None:
     status = node_status(gpu_status(room(0, 6, T400)), gpu_status(room(1, 128)))
     assert [gpu.units for gpu in status.rooms()] == [T400, H200]
     assert [gpu.uuid for gpu in status.rooms()] == [uuid_of(0), uuid_of(1)]
-
-
-def test_conditions_are_alike_whenever_they_began() -> None:
-    """The time of the last change does not make a condition another one; anything else does."""
-    ready = Condition(type="MPSReady", status=ConditionStatus.TRUE, reason="Answers", last_transition_time="2026-01-01")
-    assert ready.is_like(ready.model_copy(update={"last_transition_time": None}))
-    assert not ready.is_like(ready.model_copy(update={"status": ConditionStatus.FALSE}))
-    assert not ready.is_like(ready.model_copy(update={"message": "GPU 3 is silent"}))

@@ -39,9 +39,6 @@ GATE_PLACEMENT: Final = f"{API_GROUP}/placement"
 ANNOTATION_GROUPS: Final = f"{API_GROUP}/groups"
 ANNOTATION_CONTAINER: Final = f"{API_GROUP}/container"
 ANNOTATION_ALIGN: Final = f"{API_GROUP}/align"
-ANNOTATION_SHAPE: Final = f"{API_GROUP}/shape"
-ANNOTATION_ACCESS_PATTERN: Final = f"{API_GROUP}/access-pattern"
-ANNOTATION_BUDGET: Final = f"{API_GROUP}/budget"
 ANNOTATION_MULTI_CONTAINER: Final = f"{API_GROUP}/multi-container"
 """Value "true": several containers of the pod may ask for groups, and may land on several GPUs."""
 
@@ -65,7 +62,6 @@ ENV_GPU_UUID: Final = "CTA_GROUP_GPU_UUID"
 # --- environment that the enforcement consists of (CUDA MPS, container toolkit)
 ENV_VISIBLE_DEVICES: Final = "NVIDIA_VISIBLE_DEVICES"
 ENV_MPS_PIPE_DIRECTORY: Final = "CUDA_MPS_PIPE_DIRECTORY"
-ENV_MPS_LOG_DIRECTORY: Final = "CUDA_MPS_LOG_DIRECTORY"
 ENV_MPS_PERCENTAGE: Final = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
 ENV_MPS_MEMORY_LIMIT: Final = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
 

@@ -49,12 +49,6 @@ class Condition(ApiModel):
     last_transition_time: str | None = None
     """RFC 3339, set when ``status`` changed."""
 
-    def is_like(self, other: Self) -> bool:
-        """Tell whether both say the same, whenever they began to."""
-        return self.model_copy(update={"last_transition_time": None}) == other.model_copy(
-            update={"last_transition_time": None}
-        )
-
 
 class GpuHealth(StrEnum):
     """Whether groups of a GPU may be handed out: only of a healthy one."""

@@ -37,11 +37,6 @@ class Answer:
     samples: tuple[Sample, ...] = ()
     series: tuple[Series, ...] = ()
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether Prometheus knew nothing."""
-        return not self.samples and not self.series
-
 
 @dataclass(frozen=True, slots=True)
 class Answered:

@@ -45,10 +45,6 @@ class Node:
         """Load every image of an OCI or docker archive, so that pods may name them with imagePullPolicy Never."""
         self._ctr("images", "import", str(archive.resolve()))
 
-    def image_names(self) -> list[str]:
-        """Return the names of all images on the node."""
-        return self._ctr("images", "list", "--quiet").split()
-
     def probes(self) -> dict[str, Probe]:
         """Return for each component of a node the sign that it works."""
         return {

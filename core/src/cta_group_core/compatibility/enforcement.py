@@ -71,17 +71,3 @@ def missing_of_gpu(backend: Backend, capability: ComputeCapability) -> str:
     """Return what a GPU lacks for a backend, in words; empty when it lacks nothing."""
     least = NEEDS[backend].capability
     return "" if capability >= least else f"compute capability {least} or newer (here {capability})"
-
-
-def backends_of(
-    driver: DriverVersion | None, cuda: CudaVersion | None, capability: ComputeCapability
-) -> tuple[Backend, ...]:
-    """Return the backends that would work on a GPU; one about which the driver tells nothing needs no driver."""
-    known = driver is not None or cuda is not None
-    return tuple(
-        backend
-        for backend in Backend
-        if not missing_of_driver(backend, driver, cuda)
-        and not missing_of_gpu(backend, capability)
-        and (known or NEEDS[backend].driver_release is None)
-    )

@@ -114,14 +114,6 @@ class ClusterView:
             owner = above.owner if above is not None else None
         return ref
 
-    def node_pods(self) -> dict[NodeName, list[PodView]]:
-        """Return the pods that are bound and not over, by node."""
-        bound: dict[NodeName, list[PodView]] = {}
-        for pod in self.pods:
-            if pod.node is not None and not pod.is_over:
-                bound.setdefault(pod.node, []).append(pod)
-        return bound
-
     def _forget_room(self, before: CtaNodeView | None, after: CtaNodeView | None) -> None:
         if before is not None and after is None:
             self._rooms.pop(before.name, None)
