@@ -12,13 +12,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cta_group_core.command_options import listen_address, one_of, resource_name, whole_number
+from cta_group_core.log_lines import LOG_FORMATS, LOG_LEVELS
 from cta_group_operator import __version__
 from cta_group_operator.cli_options import Options, absolute_path
 from cta_group_operator.errors import BadSetting
-from cta_group_operator.logs import LOG_FORMATS, LOG_LEVELS, set_up_logs
+from cta_group_operator.logs import set_up_logs
 from cta_group_operator.settings import Alignment, Settings
 
 _BAD_INPUT = 2
+_DEFAULT = Settings(identity="")
+"""What the options say where nobody does; the identity is made anew by each process."""
 _SERVICE_ACCOUNT_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _ABOUT = "The control plane side of CTA groups: quota, placement, alignment of vLLM, explanations."
 _ABOUT_RUN = """\
@@ -92,39 +95,35 @@ def _add_gate_options(options: Options) -> None:
 
 
 def _add_cluster_options(options: Options) -> None:
-    default = Settings(identity="")
     _add_what_and_where(options)
-    options.add("--namespace", str, own_namespace(default.namespace), "namespace that the operator runs in", "NAME")
-    options.add("--lease-name", str, default.lease_name, "lease by which one replica leads", "NAME")
+    options.add("--namespace", str, own_namespace(_DEFAULT.namespace), "namespace that the operator runs in", "NAME")
+    options.add("--lease-name", str, _DEFAULT.lease_name, "lease by which one replica leads", "NAME")
     options.add("--placement", one_of("on", "off"), "on", "gate pods and choose their nodes", "on|off")
     meaning = "what admission does about vLLM's arguments"
-    options.add("--alignment", one_of(*Alignment), default.alignment.value, meaning, "|".join(Alignment))
+    options.add("--alignment", one_of(*Alignment), _DEFAULT.alignment.value, meaning, "|".join(Alignment))
 
 
 def _add_what_and_where(options: Options) -> None:
-    options.add(
-        "--resource-name", resource_name, Settings(identity="").resource_name, "resource that pods ask for", "NAME"
-    )
+    options.add("--resource-name", resource_name, _DEFAULT.resource_name, "resource that pods ask for", "NAME")
     options.add("--kubeconfig", absolute_path, None, "how to reach the API; default: the pod's service account", "FILE")
 
 
 def _add_webhook_options(options: Options) -> None:
-    default = Settings(identity="")
     meaning = "port of the admission endpoint; 0: not served"
-    options.add("--webhook-port", whole_number(0, 65535), default.webhook_port, meaning, "PORT")
+    options.add("--webhook-port", whole_number(0, 65535), _DEFAULT.webhook_port, meaning, "PORT")
     meaning = "Service by which the API server reaches it"
-    options.add("--webhook-service-name", str, default.webhook_service_name, meaning, "NAME")
+    options.add("--webhook-service-name", str, _DEFAULT.webhook_service_name, meaning, "NAME")
     meaning = "Secret that the certificate is kept in"
-    options.add("--webhook-secret-name", str, default.webhook_secret_name, meaning, "NAME")
+    options.add("--webhook-secret-name", str, _DEFAULT.webhook_secret_name, meaning, "NAME")
     meaning = "MutatingWebhookConfiguration whose certificate authority is kept"
-    options.add("--webhook-configuration-name", str, default.webhook_configuration_name, meaning, "NAME")
+    options.add("--webhook-configuration-name", str, _DEFAULT.webhook_configuration_name, meaning, "NAME")
     meaning = "folder with tls.crt and tls.key that somebody else rotates; then no Secret is made"
     options.add("--webhook-tls-dir", absolute_path, None, meaning, "DIR")
 
 
 def _add_process_options(options: Options) -> None:
     meaning = "where /metrics, /healthz and /readyz are served; empty: nowhere"
-    options.add("--metrics-address", listen_address, Settings(identity="").metrics_address, meaning, "HOST:PORT")
+    options.add("--metrics-address", listen_address, _DEFAULT.metrics_address, meaning, "HOST:PORT")
     meaning = f"least level that is logged: {', '.join(LOG_LEVELS)}"
     options.add("--log-level", one_of(*LOG_LEVELS), "info", meaning, "LEVEL")
     options.add("--log-format", one_of(*LOG_FORMATS), "text", "text for people, json for collectors", "FORMAT")

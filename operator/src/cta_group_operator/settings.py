@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from cta_group_core.log_lines import LogFormat
 from cta_group_core.names import DEFAULT_RESOURCE_NAME
-from cta_group_operator.logs import LogFormat
 
 
 class Alignment(StrEnum):

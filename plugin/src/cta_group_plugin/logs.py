@@ -1,16 +1,11 @@
-"""Logs of the node side: one event name and key/value fields a line, as text for people or JSON for collectors."""
+"""The log of the node side, on standard error; core has the form of a line, but writes none itself."""
 
-import json
 import logging
 import sys
-from datetime import UTC, datetime
-from typing import Final, Literal
 
-LogFormat = Literal["text", "json"]
-LOG_FORMATS: Final[tuple[LogFormat, ...]] = ("text", "json")
-LOG_LEVELS: Final = ("debug", "info", "warning", "error")
+from cta_group_core.log_lines import EVENT_FIELDS, LOG_FORMATS, LOG_LEVELS, LogFormat, log_formatter
 
-_FIELDS = "event_fields"
+__all__ = ["LOG_FORMATS", "LOG_LEVELS", "EventLog", "LogFormat", "set_up_logs"]
 
 
 class EventLog:
@@ -36,46 +31,11 @@ class EventLog:
         self._write(logging.ERROR, event, fields, cause)
 
     def _write(self, level: int, event: str, fields: dict[str, object], cause: BaseException | None = None) -> None:
-        self._logger.log(level, event, extra={_FIELDS: fields}, exc_info=cause)
-
-
-class _TextFormatter(logging.Formatter):
-    def format(self, record: logging.LogRecord) -> str:
-        fields = "".join(f" {name}={_text(value)}" for name, value in _fields_of(record).items())
-        line = f"{_time_of(record)} {record.levelname.lower():7} {record.getMessage()}{fields}"
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
-
-
-class _JsonFormatter(logging.Formatter):
-    def format(self, record: logging.LogRecord) -> str:
-        line = {
-            "time": _time_of(record),
-            "level": record.levelname.lower(),
-            "event": record.getMessage(),
-            "logger": record.name,
-            **_fields_of(record),
-        }
-        if record.exc_info:
-            line["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(line, default=str, ensure_ascii=False)
-
-
-def _fields_of(record: logging.LogRecord) -> dict[str, object]:
-    fields = getattr(record, _FIELDS, {})
-    return dict(fields) if isinstance(fields, dict) else {}
-
-
-def _time_of(record: logging.LogRecord) -> str:
-    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def _text(value: object) -> str:
-    text = str(value)
-    return text if text and not set(text) & set(' "=\n') else json.dumps(text, ensure_ascii=False)
+        self._logger.log(level, event, extra={EVENT_FIELDS: fields}, exc_info=cause)
 
 
 def set_up_logs(level: str, log_format: LogFormat) -> None:
     """Send every log of this process to standard error in the chosen form. Call it once, at the start."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_JsonFormatter() if log_format == "json" else _TextFormatter())
+    handler.setFormatter(log_formatter(log_format))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
