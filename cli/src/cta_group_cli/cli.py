@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from cta_group_cli.errors import BadInput, CommandError
 from cta_group_cli.exits import Exit
+from cta_group_core.slices import DEFAULT_RESERVE_MIB
 
 if TYPE_CHECKING:
     from cta_group_cli.adapters.rest import Rest
     from cta_group_cli.ports import ClusterReader
 
 _PROGRAM = "kubectl cta"
-_RESERVE_MIB = 1024
 _TIMEOUT_SECONDS = 10.0
 
 _ABOUT = """\
@@ -155,7 +155,7 @@ def _add_plan(commands: _Commands) -> None:
     plan.add_argument(
         "--reserve-mib",
         type=int,
-        default=_RESERVE_MIB,
+        default=DEFAULT_RESERVE_MIB,
         metavar="MIB",
         help="memory of the GPU that is never given out, as set in the chart (default: %(default)s)",
     )
