@@ -202,13 +202,3 @@ async def test_a_missing_program_is_told_with_the_places(
     state = (await supervisor.sync([share(ONE)]))[ONE]
     assert not state.ready
     assert told.format(path=path) in state.reason
-
-
-async def test_a_sync_soon_after_another_asks_no_daemon(mps_node: SimulatedNode, supervisors: Supervising) -> None:
-    """What was ready a moment ago is not asked again; another demand is."""
-    supervisor = await supervisors.start(replace(FAST, fresh_seconds=600, poll_seconds=600))
-    assert (await supervisor.sync([share(ONE)]))[ONE].ready
-    mps_node.fail(ONE, "no-answer")
-    assert (await supervisor.sync([share(ONE)]))[ONE].ready
-    mps_node.fail(ONE)
-    assert (await supervisor.sync([share(ONE, sm_percent=50)]))[ONE].sm_percent == 50

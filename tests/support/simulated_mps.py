@@ -20,7 +20,6 @@ FAST = Timing(
     command_seconds=20.0,
     poll_seconds=0.2,
     starting_poll_seconds=0.02,
-    fresh_seconds=0.0,
     start_seconds=20.0,
     sync_seconds=20.0,
     verify_seconds=30.0,

@@ -55,7 +55,6 @@ class DaemonKeeper:
         self._trouble = TroubleWatch(timing.wedged_seconds, timing.fault_seconds)
         self._verified: tuple[MpsDemand, Sequence[int], Ceiling, float] | None = None
         self._state = MpsState(ready=False, reason="not looked at yet")
-        self._looked_at = float("-inf")
         self._is_restored = False
         self._one_at_a_time = asyncio.Lock()
         metrics.declare(self._gpu)
@@ -76,11 +75,8 @@ class DaemonKeeper:
 
     async def settle(self, demand: MpsDemand) -> MpsState:
         """Want ``demand`` and return the state once it is met, known not to be met soon, or the time is over."""
-        now = self._clock()
-        if demand == self._demand and self._state.ready and now - self._looked_at < self._timing.fresh_seconds:
-            return self._state
         self.want(demand)
-        deadline = now + self._timing.sync_seconds
+        deadline = self._clock() + self._timing.sync_seconds
         while True:
             state = await self.look()
             if state.ready or not self._life.is_starting(self._clock()) or self._clock() >= deadline:
@@ -107,7 +103,7 @@ class DaemonKeeper:
             state = replace(state, client_pids=self._life.clients.pids, loss=self._life.loss)
             if (state.ready, state.reason) != (self._state.ready, self._state.reason):
                 _LOG.info("mps_state_changed", gpu=self._gpu, ready=state.ready, reason=state.reason)
-            self._state, self._looked_at = state, self._clock()
+            self._state = state
             self._metrics.observe_state(self._gpu, state)
             return state
 

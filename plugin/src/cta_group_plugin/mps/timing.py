@@ -16,8 +16,6 @@ class Timing:
     """Between two looks at a daemon that runs; one that ends is noticed at once."""
     starting_poll_seconds: float = 0.1
     """Between two looks at a daemon that was just started."""
-    fresh_seconds: float = 1.0
-    """A Sync does not look again at a daemon that was ready this short a time ago: each look is several processes."""
     start_seconds: float = 10.0
     """A daemon listens this long after its start, or is told as not listening."""
     sync_seconds: float = 4.0
