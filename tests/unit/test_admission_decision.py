@@ -161,7 +161,7 @@ def test_report_says_what_would_be_set() -> None:
     pod, decided = admitted(annotated(server_pod("m"), align="report"))
     wanted = f"{FLAG}={FITS_H100_QUARTER}"
     assert decided.answer.warnings[0].startswith(f"would be set: {wanted}")
-    assert pod["metadata"]["annotations"][ANNOTATION_ALIGNMENT_ADVICE].startswith(wanted)
+    assert pod["metadata"]["annotations"][ANNOTATION_ALIGNMENT_ADVICE].startswith(f"set {wanted}")
 
 
 def test_a_shell_string_gets_the_flag_to_add() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cta_group_core.denials import Denial, parse_denial
+from cta_group_core.denials import Denial, parse_denial, refusal_words
 
 RESOURCE = "nvidia.com/cta-group"
 CREATING = 'Error creating: pods "web-5d8-abc" is forbidden: '
@@ -57,3 +57,17 @@ def test_quota_that_is_not_counted_yet() -> None:
 def test_other_texts_are_no_denial(text: str) -> None:
     """Text that is not a quota's refusal, or has no numbers, gives nothing."""
     assert parse_denial(text, RESOURCE) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Error creating: the webhook says no", "the webhook says no"),
+        ("(combined from similar events): Error creating: no", "no"),
+        ("create Pod a-0 in StatefulSet a failed error: no", "create Pod a-0 in StatefulSet a failed error: no"),
+        (f"{CREATING}ValidatingAdmissionPolicy 'p' with binding 'b' denied request: ask for 8", "ask for 8 (policy p)"),
+    ],
+)
+def test_refusal_in_its_own_words(text: str, words: str) -> None:
+    """What every refusal has in common is left out; a policy keeps its words and its name."""
+    assert refusal_words(text) == words

@@ -82,6 +82,12 @@ def test_other_refusals_keep_their_words() -> None:
         "the pod cannot be created: denied: ask for 8 to 128 in steps of 8",
         "CreateRefused",
     )
+    wrapped = CreateFailure(
+        '(combined from similar events): Error creating: pods "a" is forbidden: ValidatingAdmissionPolicy '
+        "'cta-group-units' with binding 'cta-group-units' denied request: ask for 8 to 128"
+    )
+    message = told(WorkloadFacts(1, 12, (), wrapped))[0]
+    assert message == "the pod cannot be created: ask for 8 to 128 (policy cta-group-units)"
     new = CreateFailure("...", Denial("cta-group", not_counted_yet=True))
     assert told(WorkloadFacts(1, 32, (), new))[1] == "QuotaNotCounted"
 
@@ -126,6 +132,16 @@ def test_starting_failed_and_absent() -> None:
     assert told(facts)[0] == "0 of 2 pods run, 32 groups each; 1 starting (a: ImagePullBackOff); 1 failed (b: OOM)"
     assert told(WorkloadFacts(2, 32))[0] == "0 of 2 pods run, 32 groups each; no pod exists yet"
     assert told(WorkloadFacts(0, 32))[0] == "0 of 0 pods run, 32 groups each"
+
+
+def test_crashing() -> None:
+    """A container that ends again and again does not run, and is told apart from one that starts."""
+    facts = WorkloadFacts(2, 32, (PodFacts("a", Stage.CRASHING, "container vllm ended"), PodFacts("b", Stage.RUNNING)))
+    assert told(facts) == (
+        "1 of 2 pods run, 32 groups each; 1 crashing (a: container vllm ended)",
+        "Admitted",
+        "Placed",
+    )
 
 
 def test_long_words_are_cut() -> None:

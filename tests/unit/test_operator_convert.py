@@ -24,6 +24,14 @@ def a_pod(status: Json | None = None, **spec: Any) -> Any:
     return READ.pod(msgspec.json.decode(msgspec.json.encode(body), type=wire.Pod))
 
 
+def running(**container: Any) -> Json:
+    """Return the status of a pod that is called Running, with one container."""
+    return {"phase": "Running", "containerStatuses": [{"name": "c", **container}]}
+
+
+ENDED = "container c ended with exit code 1; its log says why: kubectl logs --previous"
+
+
 def test_requests_of_containers() -> None:
     """Each container that asks is one request, sidecars too; limits count where requests are not said."""
     sidecar = {"name": "s", "restartPolicy": "Always", "resources": {"limits": {RESOURCE: "8"}}}
@@ -97,6 +105,11 @@ def test_an_unknown_operator_cannot_be_read() -> None:
             "",
         ),
         ({"phase": "Running"}, ""),
+        (running(state={"waiting": {"reason": "CrashLoopBackOff"}}, lastState={"terminated": {"exitCode": 1}}), ENDED),
+        (running(state={"terminated": {"exitCode": 1}}), ENDED),
+        (running(state={"running": {}}, lastState={"terminated": {"exitCode": 1}}), ENDED),
+        (running(ready=True, state={"running": {}}, lastState={"terminated": {"exitCode": 1}}), ""),
+        (running(ready=None, state=None, lastState=None), ""),
     ],
 )
 def test_words_about_a_pod(status: Json, words: str) -> None:

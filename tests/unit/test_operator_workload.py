@@ -128,6 +128,7 @@ def test_newest_words_of_a_replica_set() -> None:
         ({"gates": (), "words": "0/1"}, None, Stage.UNSCHEDULED),
         ({"gates": (), "node": NodeName("n")}, None, Stage.STARTING),
         ({"gates": (), "node": NodeName("n"), "phase": "Running"}, None, Stage.RUNNING),
+        ({"gates": (), "node": NodeName("n"), "phase": "Running", "words": "ended"}, None, Stage.CRASHING),
         ({"phase": "Failed"}, None, Stage.FAILED),
         ({"phase": "Succeeded"}, None, Stage.DONE),
     ],

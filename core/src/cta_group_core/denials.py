@@ -16,6 +16,8 @@ from cta_group_core.quota import quota_key
 
 _EXCEEDED = re.compile(r"exceeded quota: (\S+), requested: (\S+), used: (\S+), limited: (\S+)")
 _UNKNOWN = re.compile(r"status unknown for quota: (\S+), resources: (\S+)")
+_POLICY = re.compile(r"ValidatingAdmissionPolicy '([^']+)' with binding '[^']+' denied request: (.+)", re.DOTALL)
+_WRAPPINGS = re.compile(r"^(?:\(combined from similar events\): )?(?:Error creating: )?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,14 @@ def parse_denial(text: str, resource_name: str) -> Denial | None:
         quota, resources = unknown.groups()
         return Denial(quota, about_groups=quota_key(resource_name) in resources.split(","), not_counted_yet=True)
     return None
+
+
+def refusal_words(text: str) -> str:
+    """Return a refusal without what is the same in all of them: a policy's own words and its name, else the rest."""
+    if policy := _POLICY.search(text):
+        name, words = policy.groups()
+        return f"{words} (policy {name})"
+    return _WRAPPINGS.sub("", text)
 
 
 def _exceeded(quota: str, requested: str, used: str, limited: str, *, key: str) -> Denial | None:

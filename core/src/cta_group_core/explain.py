@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from cta_group_core.denials import Denial
+from cta_group_core.denials import Denial, refusal_words
 from cta_group_core.nodes import Condition, ConditionStatus
 from cta_group_core.workload import CONDITION_ADMISSIBLE, CONDITION_PLACED
 
@@ -25,8 +25,10 @@ class Stage(IntEnum):
     """Released, but the scheduler finds no node."""
     STARTING = 4
     """Bound to a node, not running yet."""
-    RUNNING = 5
-    DONE = 6
+    CRASHING = 5
+    """On its node, where a container of it ends and is started again."""
+    RUNNING = 6
+    DONE = 7
     """Ended with success."""
 
 
@@ -117,7 +119,7 @@ def _admissible(facts: WorkloadFacts) -> Condition:
     who = _who(facts.missing, facts.wanted, "cannot be created")
     denial = facts.failure.denial
     if denial is None:
-        return _condition(CONDITION_ADMISSIBLE, "CreateRefused", f"{who}: {_short(facts.failure.text)}")
+        return _condition(CONDITION_ADMISSIBLE, "CreateRefused", f"{who}: {_short(refusal_words(facts.failure.text))}")
     if denial.not_counted_yet:
         told = f"ResourceQuota {denial.quota_object} is new and not counted yet; creation is tried again in a moment"
         return _condition(CONDITION_ADMISSIBLE, "QuotaNotCounted", f"{who}: {told}")
@@ -163,11 +165,12 @@ def _placed(facts: WorkloadFacts) -> Condition:
         reason, verb = _PLACEMENT_REASONS[first.stage]
         words = f": {_short(first.words)}" if first.words else ""
         return _condition(CONDITION_PLACED, reason, f"{_who(same, facts.wanted, verb)}{words}")
-    if not any(pod.stage in (Stage.STARTING, Stage.RUNNING, Stage.DONE) for pod in facts.pods):
+    if not any(pod.stage in _ON_A_NODE for pod in facts.pods):
         return _condition(CONDITION_PLACED, "NoPods", "", status=ConditionStatus.UNKNOWN)
     return _condition(CONDITION_PLACED, "Placed", "", status=ConditionStatus.TRUE)
 
 
+_ON_A_NODE = frozenset({Stage.STARTING, Stage.CRASHING, Stage.RUNNING, Stage.DONE})
 _PLACEMENT_REASONS = {
     Stage.NO_ROOM: ("NoRoom", "waits for room"),
     Stage.WAITING: ("Waiting", "waits for its node to be chosen"),
@@ -175,11 +178,19 @@ _PLACEMENT_REASONS = {
 }
 
 
+_PROGRESS_VERBS = {
+    Stage.STARTING: "starting",
+    Stage.CRASHING: "crashing",
+    Stage.FAILED: "failed",
+    Stage.DONE: "done",
+}
+
+
 def _progress(facts: WorkloadFacts) -> str:
     each = f", {facts.groups_per_pod} groups each" if facts.groups_per_pod else ""
     stages = Counter(pod.stage for pod in facts.pods)
     told = f"{facts.running} of {facts.wanted} pods run{each}"
-    for stage, verb in ((Stage.STARTING, "starting"), (Stage.FAILED, "failed"), (Stage.DONE, "done")):
+    for stage, verb in _PROGRESS_VERBS.items():
         if stages[stage]:
             first = min((pod for pod in facts.pods if pod.stage is stage), key=lambda pod: (not pod.words, pod.name))
             told += f"; {stages[stage]} {verb}" + (f" ({first.name}: {_short(first.words)})" if first.words else "")

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from cta_group_core.endings import ContainerFacts, words_of_ending
 from cta_group_core.errors import InvalidText
 from cta_group_core.ids import NodeName
 from cta_group_core.names import ANNOTATION_POKED
@@ -165,9 +166,12 @@ def _shape(meta: wire.Metadata, spec: wire.PodSpec) -> AffinityShape:
 
 
 def _words(status: wire.PodStatus) -> str:
-    """Return what is said about a pod that does not run: by kubelet, about a container, by the scheduler."""
+    """Return what is said about a pod that does not serve: by kubelet, about a container, by the scheduler."""
     if status.phase == "Failed":
         return _join(status.reason, status.message)
+    if status.phase == "Running":
+        endings = (words_of_ending(_container_facts(one)) for one in status.container_statuses or ())
+        return next(filter(None, endings), "")
     for container in status.container_statuses or ():
         waiting = container.state.waiting if container.state else None
         if waiting and waiting.reason not in _QUIET_REASONS:
@@ -176,6 +180,17 @@ def _words(status: wire.PodStatus) -> str:
         if (condition.type, condition.status, condition.reason) == ("PodScheduled", "False", "Unschedulable"):
             return condition.message or ""
     return ""
+
+
+def _container_facts(status: wire.ContainerStatus) -> ContainerFacts:
+    state, last = status.state or wire.ContainerState(), status.last_state or wire.ContainerState()
+    return ContainerFacts(
+        name=status.name,
+        ready=bool(status.ready),
+        waiting=(state.waiting and state.waiting.reason) or "",
+        exit_code=state.terminated.exit_code if state.terminated else None,
+        last_exit_code=last.terminated.exit_code if last.terminated else None,
+    )
 
 
 def _join(reason: str | None, message: str | None) -> str:

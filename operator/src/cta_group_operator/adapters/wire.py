@@ -125,18 +125,26 @@ class Waiting(Struct):
     message: str | None = None
 
 
+class Terminated(Struct, rename="camel"):
+    """state.terminated of a container."""
+
+    exit_code: int | None = None
+
+
 class ContainerState(Struct):
     """state of a container."""
 
     waiting: Waiting | None = None
-    terminated: Waiting | None = None
+    terminated: Terminated | None = None
 
 
-class ContainerStatus(Struct):
+class ContainerStatus(Struct, rename="camel"):
     """status of a container."""
 
     name: str
+    ready: bool | None = None
     state: ContainerState | None = None
+    last_state: ContainerState | None = None
 
 
 class PodStatus(Struct, rename="camel"):

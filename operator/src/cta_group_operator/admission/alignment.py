@@ -121,7 +121,9 @@ def _shares(server: Server, kinds: Collection[GpuKind]) -> tuple[list[SliceMemor
 
 def _report(aligned: Aligned, warnings: tuple[str, ...]) -> Advice:
     wanted = "; ".join(f"{edit.flag}={edit.after} ({edit.why})" for edit in aligned.edits)
-    return Advice(by_hand=wanted, warnings=(f"would be set: {wanted}", *warnings) if wanted else warnings)
+    if not wanted:
+        return Advice(warnings=warnings)
+    return Advice(by_hand=f"set {wanted}", warnings=(f"would be set: {wanted}", *warnings))
 
 
 def _race_warning(kinds: Collection[GpuKind]) -> tuple[str, ...]:

@@ -72,7 +72,8 @@ def _conflict(scope: Scope) -> Condition:
     if not scope.lost:
         return _condition(CONDITION_CONFLICT, "NoConflict", "", holds=False)
     told = ", ".join(f"{space} (CTAQuota {keeper})" for space, keeper in sorted(scope.lost.items())[:_NAMES_TOLD])
-    told = f"{len(scope.lost)} namespaces belong to an older CTAQuota: {told}"
+    who = "1 namespace belongs" if len(scope.lost) == 1 else f"{len(scope.lost)} namespaces belong"
+    told = f"{who} to an older CTAQuota: {told}"
     return _condition(CONDITION_CONFLICT, "KeptByOlder", told, holds=True)
 
 

@@ -79,4 +79,6 @@ def stage_of(pod: PodView, refusal: str | None) -> Stage:
         return Stage.NO_ROOM if refusal else Stage.WAITING
     if pod.node is None:
         return Stage.UNSCHEDULED if pod.words else Stage.WAITING
-    return Stage.RUNNING if pod.phase == "Running" else Stage.STARTING
+    if pod.phase == "Running":
+        return Stage.CRASHING if pod.words else Stage.RUNNING
+    return Stage.STARTING
