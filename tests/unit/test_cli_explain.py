@@ -10,6 +10,7 @@ from cta_group_cli.exits import Exit
 from cta_group_cli.explain import show_explanation
 from cta_group_cli.objects import Controller, Pod
 from cta_group_cli.ports import Quota
+from cta_group_core.names import ANNOTATION_ALIGNMENT_ADVICE
 from cta_group_core.quota import QuotaSpec, QuotaStatus
 from cta_group_core.workload import WorkloadStatus
 from fake_cluster_reader import FakeClusterReader, metadata, pod_spec
@@ -123,6 +124,48 @@ def test_workload_that_runs_is_fine(capsys: pytest.CaptureFixture[str]) -> None:
     status, text = explained(capsys, reader_with(workload(FINE, "True")), "deploy/web")
     assert status is Exit.FINE
     assert text.startswith(f"deployment/web: {FINE}\n")
+
+
+def pod_of_web(
+    status: dict[str, Any], *, replicas: int = 6, annotations: dict[str, str] | None = None
+) -> dict[str, Any]:
+    """Return a pod, its ReplicaSet and Deployment web of six, as a cluster has them."""
+    deployment = {"metadata": metadata("web"), "spec": {"replicas": replicas, "template": {"spec": pod_spec()}}}
+    replica_set = {"metadata": metadata("web-1", owner=("Deployment", "web"))}
+    pod = metadata("web-1-x", owner=("ReplicaSet", "web-1"), annotations=annotations or {})
+    return {
+        "controllers": [
+            ("Deployment", Controller.model_validate(deployment)),
+            ("ReplicaSet", Controller.model_validate(replica_set)),
+        ],
+        "all_pods": [Pod.model_validate({"metadata": pod, "spec": pod_spec(nodeName="a"), "status": status})],
+    }
+
+
+def test_pod_that_is_stuck_is_a_finding(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where all conditions hold, a pod that kubelet refused is in the way all the same."""
+    refused = pod_of_web({"phase": "Failed", "reason": "UnexpectedAdmissionError"})
+    assert explained(capsys, reader_with(workload(FINE, "True"), **refused), "deploy/web")[0] is Exit.FINDINGS
+    runs = pod_of_web({"phase": "Running"})
+    assert explained(capsys, reader_with(workload(FINE, "True"), **runs), "deploy/web")[0] is Exit.FINE
+
+
+def test_arguments_of_its_pods_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """What admission advised is on the pods; whoever asks about the Deployment reads it too."""
+    advised = pod_of_web(
+        {"phase": "Running"}, annotations={ANNOTATION_ALIGNMENT_ADVICE: "add --gpu-memory-utilization=0.2"}
+    )
+    answer = facts(capsys, reader_with(workload(), **advised), "deploy/web")
+    assert answer["source"] == "the operator"
+    assert answer["remarks"] == ["vLLM's arguments were not changed: add --gpu-memory-utilization=0.2."]
+
+
+def test_sentence_from_before_a_scaling_is_not_repeated(capsys: pytest.CaptureFixture[str]) -> None:
+    """When the operator is away its last word grows old; a number of replicas that differs shows it."""
+    scaled = pod_of_web({"phase": "Running"}, replicas=8)
+    answer = facts(capsys, reader_with(workload(FINE, "True"), **scaled), "deploy/web")
+    assert (answer["source"], answer["replicasWanted"]) == ("the objects themselves", 8)
+    assert answer["remarks"][0].startswith("What the operator wrote is old")
 
 
 def test_namespace_of_the_context_is_the_default(capsys: pytest.CaptureFixture[str]) -> None:

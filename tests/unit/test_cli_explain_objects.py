@@ -1,16 +1,13 @@
 """``kubectl cta explain`` where the operator has written nothing: the objects themselves are read."""
 
-import json
-from typing import Any
-
 import pytest
 
 from cta_group_cli.errors import NotFound
 from cta_group_cli.explain import show_explanation
 from cta_group_cli.objects import Controller, Event, Pod
 from cta_group_cli.ports import Node
-from cta_group_core.names import ANNOTATION_ALIGNMENT, GATE_PLACEMENT
 from cta_group_core.nodes import NodeStatus
+from explained_objects import answer, controller, pod, replica_set
 from fake_cluster_reader import FakeClusterReader, metadata, pod_spec
 
 REFUSAL = (
@@ -20,46 +17,12 @@ REFUSAL = (
 NUMBERS = "needs 32, quota 160, used 160, short 32 (ResourceQuota cta-group)"
 
 
-def controller(kind: str, name: str, groups: int | None = 32, **more: Any) -> tuple[str, Controller]:
-    """Return something that wants two pods of 32 groups, changed as said."""
-    spec = {"replicas": 2, "template": {"spec": pod_spec(groups)}}
-    return kind, Controller.model_validate({"metadata": metadata(name), "spec": spec, **more})
-
-
-def replica_set(
-    name: str, *, failing: str | None = None, created: str = "2026-11-29T20:00:00Z"
-) -> tuple[str, Controller]:
-    """Return a ReplicaSet of Deployment web, with the condition of one that is refused."""
-    condition = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": failing}
-    return controller(
-        "ReplicaSet",
-        name,
-        metadata=metadata(name, owner=("Deployment", "web"), creationTimestamp=created),
-        status={"conditions": [condition] if failing else []},
-    )
-
-
-def pod(
-    name: str, status: dict[str, Any], *, owner: tuple[str, str] | None = ("ReplicaSet", "web-1"), **spec: Any
-) -> Pod:
-    """Return a pod of 32 groups."""
-    return Pod.model_validate({"metadata": metadata(name, owner=owner), "spec": pod_spec(**spec), "status": status})
-
-
 def event(uid: str, message: str, moment: str) -> Event:
     """Return the event of a pod that could not be created."""
     about = {"kind": "StatefulSet", "name": uid, "uid": uid}
     return Event.model_validate(
         {"involvedObject": about, "reason": "FailedCreate", "message": message, "lastTimestamp": moment}
     )
-
-
-def answer(capsys: pytest.CaptureFixture[str], reader: FakeClusterReader, text: str) -> dict[str, Any]:
-    """Return the JSON form of the answer, and check that the exit status says the same."""
-    status = show_explanation(reader, text, namespace="team-a", as_json=True)
-    facts: dict[str, Any] = json.loads(capsys.readouterr().out)
-    assert status == (1 if facts["blocked"] else 0)
-    return facts
 
 
 def test_quota_refusal_of_a_deployment_is_read_from_its_replica_set(capsys: pytest.CaptureFixture[str]) -> None:
@@ -163,88 +126,3 @@ def test_kind_without_a_template_cannot_be_read() -> None:
     reader = FakeClusterReader(controllers=[("CronJob", Controller.model_validate({"metadata": metadata("web")}))])
     with pytest.raises(NotFound, match="no CTAWorkload tells of cronjob/web"):
         show_explanation(reader, "cronjob/web", namespace="team-a", as_json=False)
-
-
-UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes: cpu"}
-GATED = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "message": "gates"}
-
-
-def waiting(reason: str, message: str = "") -> dict[str, Any]:
-    """Return the status of a pod whose container waits."""
-    state = {"waiting": {"reason": reason, "message": message}}
-    return {"phase": "Pending", "containerStatuses": [{"name": "vllm", "state": state}]}
-
-
-@pytest.mark.parametrize(
-    ("status", "spec", "told", "blocked"),
-    [
-        ({"phase": "Running"}, {"nodeName": "a"}, "1 of 1 pods run", False),
-        ({"phase": "Succeeded"}, {"nodeName": "a"}, "1 done", False),
-        (
-            {"phase": "Failed", "reason": "UnexpectedAdmissionError", "message": "12 groups"},
-            {},
-            "1 failed (web: UnexpectedAdmissionError: 12 groups)",
-            True,
-        ),
-        ({"conditions": [UNSCHEDULABLE]}, {}, "not scheduled: 0/3 nodes: cpu", True),
-        ({"conditions": [GATED]}, {"schedulingGates": [{"name": GATE_PLACEMENT}]}, f"gate {GATE_PLACEMENT}", True),
-        (waiting("ContainerCreating"), {"nodeName": "a"}, "1 starting", False),
-        (
-            waiting("RunContainerError", "MPS of GPU-1 is not ready"),
-            {"nodeName": "a"},
-            "1 starting (web: container vllm: RunContainerError: MPS of GPU-1 is not ready)",
-            True,
-        ),
-    ],
-)
-def test_pod_in_each_of_its_states(
-    capsys: pytest.CaptureFixture[str],
-    status: dict[str, Any],
-    spec: dict[str, Any],
-    told: str,
-    blocked: bool,  # noqa: FBT001 - a column of the table
-) -> None:
-    """Wherever a pod stands on its way, the sentence says so and quotes whoever holds it."""
-    reader = FakeClusterReader(all_pods=[pod("web", status, owner=None, **spec)])
-    facts = answer(capsys, reader, "pod/web")
-    assert told in facts["message"]
-    assert facts["blocked"] is blocked
-
-
-def test_gate_and_conditions_of_a_pod_are_told(capsys: pytest.CaptureFixture[str]) -> None:
-    """A pod's gates and those of its conditions that do not hold stand below the sentence."""
-    gates = [{"name": GATE_PLACEMENT}, {"name": "example.com/other"}]
-    status = {"conditions": [GATED, {"type": "PodReadyToStartContainers", "status": "True"}]}
-    reader = FakeClusterReader(all_pods=[pod("web", status, owner=None, schedulingGates=gates)])
-    facts = answer(capsys, reader, "pod/web")
-    assert f"Scheduling gates that hold it: {GATE_PLACEMENT}, example.com/other." in facts["remarks"]
-    assert [(one["type"], one["reason"]) for one in facts["conditions"] if one["status"] == "False"] == [
-        ("Placed", "Waiting"),
-        ("PodScheduled", "SchedulingGated"),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("annotation", "told"),
-    [
-        (
-            '[{"flag": "--gpu-memory-utilization", "from": null, "to": "0.2274", "why": "fits 35532 MiB"}]',
-            "Argument changed at admission: --gpu-memory-utilization from unset to 0.2274 (fits 35532 MiB).",
-        ),
-        ("free text", "Arguments changed at admission: free text"),
-        ('{"flag": "--x"}', 'Arguments changed at admission: {"flag": "--x"}'),
-    ],
-)
-def test_changed_arguments_are_told(capsys: pytest.CaptureFixture[str], annotation: str, told: str) -> None:
-    """What admission changed is told from the pod's annotation; another form of it is shown as it is."""
-    aligned = Pod.model_validate(
-        {"metadata": metadata("web", annotations={ANNOTATION_ALIGNMENT: annotation}), "spec": pod_spec()}
-    )
-    assert told in answer(capsys, FakeClusterReader(all_pods=[aligned]), "pod/web")["remarks"]
-
-
-def test_groups_are_counted_as_the_scheduler_counts_them(capsys: pytest.CaptureFixture[str]) -> None:
-    """Containers count together, an init container alone; the larger is what the pod needs."""
-    init = [{"name": "warm", "resources": {"limits": {"nvidia.com/cta-group": "64"}}}]
-    reader = FakeClusterReader(all_pods=[pod("web", {}, owner=None, initContainers=init)])
-    assert answer(capsys, reader, "pod/web")["groupsPerPod"] == 64

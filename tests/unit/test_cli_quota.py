@@ -64,6 +64,26 @@ def test_quota_that_nobody_has_looked_at_is_not_ready(capsys: pytest.CaptureFixt
     assert capsys.readouterr().out.splitlines()[1].split() == ["a", "8", "0", "0", "Unknown", "none"]
 
 
+def test_what_is_wrong_stands_below(capsys: pytest.CaptureFixture[str]) -> None:
+    """Sentences of conditions that are not as they should be, and namespaces that got nothing, follow the table."""
+    conditions = [
+        {"type": "Ready", "status": "False", "reason": "Sharing", "message": "moving groups"},
+        {"type": "NamespaceConflict", "status": "True", "reason": "KeptByOlder", "message": "1 namespace belongs to b"},
+        {"type": "Overcommitted", "status": "False", "reason": "WithinGroups", "message": "not told"},
+    ]
+    status = QuotaStatus.model_validate(
+        {"namespaces": [{"name": "team-a", "hard": 8, "used": 0}], "conditions": conditions}
+    )
+    troubled = Quota("a", QuotaSpec(groups=8, namespaces=("team-a", "team-x", "team-y")), status)
+    show_quotas(FakeClusterReader(all_quotas=[troubled]), namespace=None, as_json=False)
+    assert capsys.readouterr().out.splitlines()[2:] == [
+        "",
+        "a: moving groups",
+        "a: 1 namespace belongs to b",
+        "a: no part yet for team-x, team-y: no such namespace, or another CTAQuota has it",
+    ]
+
+
 def test_json_is_the_objects(capsys: pytest.CaptureFixture[str]) -> None:
     """Programs get name, spec and status as the API has them."""
     show_quotas(FakeClusterReader(all_quotas=[quota("a", "team-a")]), namespace=None, as_json=True)

@@ -60,7 +60,8 @@ examples:
   kubectl cta quota -n team-a        only the quotas of this namespace
   kubectl cta quota -o json
 
-PENDING are groups of pods that the quota keeps from being created: kubectl cta explain tells which.
+USED counts waiting pods too. PENDING are groups of pods that the quota keeps from being created: kubectl cta explain
+DEPLOYMENT tells. Below the table: what is wrong with a quota. A namespace that no CTAQuota names is not limited.
 Exit status 1: some are pending, or a quota is not enforced everywhere."""
 
 _PLAN = """\

@@ -9,19 +9,19 @@ from cta_group_cli.errors import NotFound
 from cta_group_cli.exits import Exit
 from cta_group_cli.kinds import POD, Reference, kind_called
 from cta_group_cli.objects import Controller, Pod
-from cta_group_cli.observed import groups_of, pod_facts, workload_facts
-from cta_group_cli.pod_words import pod_conditions, pod_remarks
+from cta_group_cli.observed import groups_of, is_stuck, pod_facts, pods_of, workload_facts
+from cta_group_cli.pod_words import argument_remarks, pod_conditions, pod_remarks
 from cta_group_cli.ports import ClusterReader, Node, Quota
 from cta_group_cli.quota import covers
-from cta_group_core.explain import Stage, WorkloadFacts, explain
+from cta_group_core.explain import WorkloadFacts, explain
 from cta_group_core.names import DEFAULT_RESOURCE_NAME
 from cta_group_core.workload import WorkloadStatus, object_name
 
 _BY_OPERATOR = "the operator"
 _BY_OBJECTS = "the objects themselves"
 _NO_OPERATOR = "The operator has written nothing about it (is it running?); this is what the objects themselves say."
+_NOT_FOLLOWED = "What the operator wrote is old (is it running?); this is what the objects themselves say."
 _DEEPEST_CHAIN = 8
-_IN_THE_WAY = frozenset({Stage.NO_ROOM, Stage.WAITING, Stage.FAILED, Stage.UNSCHEDULED})
 
 
 def show_explanation(reader: ClusterReader, text: str, *, namespace: str | None, as_json: bool) -> Exit:
@@ -38,13 +38,17 @@ def answer_for(reader: ClusterReader, reference: Reference) -> Answer:
     made_by = None if pod else reader.controller(reference.kind, reference.namespace, reference.name)
     chain = _chain(reader, reference, pod or made_by)
     told = _told(reader, chain)
+    if told and made_by and told[0] == reference and _is_old(told[1], made_by):
+        return _of_controller(reader, reference, made_by, why=_NOT_FOLLOWED)
     if told and (pod is None or told[0] == reference):
-        return _by_operator(reader, reference, *told)
+        return _by_operator(reader, reference, *told, pods=_pods(reader, pod, made_by))
     if pod:
         return _of_pod(reader, reference, pod, told)
     if made_by:
-        return _of_controller(reader, reference, made_by)
-    raise NotFound(f"{reference} is not in namespace {reference.namespace}, and no CTAWorkload tells of it")
+        return _of_controller(reader, reference, made_by, why=_NO_OPERATOR)
+    raise NotFound(
+        f"{reference} is not in namespace {reference.namespace}, and no CTAWorkload tells of it (-n: another)"
+    )
 
 
 def _chain(reader: ClusterReader, reference: Reference, found: Pod | Controller | None) -> Sequence[Reference]:
@@ -64,29 +68,50 @@ def _told(reader: ClusterReader, chain: Sequence[Reference]) -> tuple[Reference,
     return None
 
 
-def _by_operator(reader: ClusterReader, reference: Reference, about: Reference, status: WorkloadStatus) -> Answer:
+def _is_old(status: WorkloadStatus, made_by: Controller) -> bool:
+    """Tell whether the operator wrote before somebody scaled the workload."""
+    replicas = made_by.spec.replicas if made_by.spec.template else None
+    return replicas is not None and replicas != status.replicas_wanted
+
+
+def _pods(reader: ClusterReader, pod: Pod | None, made_by: Controller | None) -> Sequence[Pod]:
+    if pod:
+        return [pod]
+    return pods_of(reader, made_by) if made_by else ()
+
+
+def _by_operator(
+    reader: ClusterReader, reference: Reference, about: Reference, status: WorkloadStatus, *, pods: Sequence[Pod]
+) -> Answer:
+    stuck = any(is_stuck(pod_facts(pod)) for pod in pods)
+    belongs = () if about == reference else (f"It belongs to {about}.",)
     return Answer(
         reference=reference,
         message=status.message,
-        blocked=any(is_in_the_way(condition) for condition in status.conditions),
+        blocked=stuck or any(is_in_the_way(condition) for condition in status.conditions),
         source=_BY_OPERATOR,
         groups_per_pod=status.groups_per_pod,
         wanted=status.replicas_wanted,
         running=status.replicas_running,
         conditions=status.conditions,
         quotas=_quotas(reader, reference.namespace),
-        remarks=() if about == reference else (f"It belongs to {about}.",),
+        remarks=(*belongs, *_about_arguments(pods)),
     )
 
 
-def _of_controller(reader: ClusterReader, reference: Reference, made_by: Controller) -> Answer:
+def _about_arguments(pods: Sequence[Pod]) -> Sequence[str]:
+    """Return what is to be said of vLLM's arguments, once however many pods have them."""
+    return tuple(dict.fromkeys(remark for pod in pods for remark in argument_remarks(pod)))
+
+
+def _of_controller(reader: ClusterReader, reference: Reference, made_by: Controller, *, why: str) -> Answer:
     resource = _resource_name(reader)
     if made_by.spec.template is None:
         raise NotFound(f"no CTAWorkload tells of {reference}, and what its pods ask for cannot be read here")
     facts = workload_facts(reader, made_by, made_by.spec.template, resource)
     if not facts.groups_per_pod:
         return _asks_for_none(reference, resource)
-    return _observed(reader, reference, facts, remarks=(_NO_OPERATOR,))
+    return _observed(reader, reference, facts, remarks=(why, *_about_arguments(pods_of(reader, made_by))))
 
 
 def _of_pod(
@@ -104,7 +129,7 @@ def _of_pod(
 def _observed(reader: ClusterReader, reference: Reference, facts: WorkloadFacts, *, remarks: Sequence[str]) -> Answer:
     """Answer by the operator's own rule, from facts read here."""
     explanation = explain(facts)
-    stuck = any(pod.stage in _IN_THE_WAY or (pod.stage is Stage.STARTING and pod.words) for pod in facts.pods)
+    stuck = any(is_stuck(pod) for pod in facts.pods)
     return Answer(
         reference=reference,
         message=explanation.message,

@@ -79,18 +79,26 @@ class StateDetail(ApiModel):
     message: str = ""
 
 
+class Ending(StateDetail):
+    """How a container ended."""
+
+    exit_code: int = 0
+
+
 class ContainerState(ApiModel):
     """At most one of the states is there."""
 
     waiting: StateDetail | None = None
-    terminated: StateDetail | None = None
+    terminated: Ending | None = None
 
 
 class ContainerStatus(ApiModel):
     """What a container does."""
 
     name: str
+    ready: bool = False
     state: ContainerState = ContainerState()
+    last_state: ContainerState = ContainerState()
 
 
 class PodStatus(ApiModel):

@@ -4,18 +4,20 @@ The sentence is then made by the very rule that the operator uses (:mod:`cta_gro
 read here once instead of being followed.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from cta_group_cli.objects import Controller, Pod, PodSpec, PodTemplate
+from cta_group_cli.objects import ContainerStatus, Controller, Pod, PodSpec, PodTemplate
 from cta_group_cli.ports import ClusterReader
 from cta_group_core.denials import parse_denial
+from cta_group_core.endings import ContainerFacts, words_of_ending
 from cta_group_core.errors import InvalidText
 from cta_group_core.explain import CreateFailure, PodFacts, Stage, WorkloadFacts
 from cta_group_core.names import GATE_PLACEMENT
 from cta_group_core.quantities import parse_count
 
 _ENDED = {"Failed": Stage.FAILED, "Succeeded": Stage.DONE}
+_STUCK = frozenset({Stage.NO_ROOM, Stage.WAITING, Stage.FAILED, Stage.UNSCHEDULED, Stage.CRASHING})
 _ORDINARY_WAITS = frozenset({"ContainerCreating", "PodInitializing"})
 
 
@@ -40,13 +42,32 @@ def pod_facts(pod: Pod) -> PodFacts:
         words = ": ".join(word for word in (status.reason, status.message) if word)
         return PodFacts(pod.metadata.name, _ENDED[status.phase], words)
     if status.phase == "Running":
-        return PodFacts(pod.metadata.name, Stage.RUNNING)
+        endings = next(filter(None, map(_ending_words, status.container_statuses)), "")
+        return PodFacts(pod.metadata.name, Stage.CRASHING if endings else Stage.RUNNING, endings)
     scheduled = next((one for one in status.conditions if one.type == "PodScheduled"), None)
     if any(gate.name == GATE_PLACEMENT for gate in pod.spec.scheduling_gates):
         return PodFacts(pod.metadata.name, Stage.WAITING, f"held by its scheduling gate {GATE_PLACEMENT}")
     if not pod.spec.node_name:
         return PodFacts(pod.metadata.name, Stage.UNSCHEDULED, scheduled.message if scheduled else "")
     return PodFacts(pod.metadata.name, Stage.STARTING, waiting_words(pod))
+
+
+def is_stuck(facts: PodFacts) -> bool:
+    """Tell whether a pod does not run for a reason that does not pass by itself in a moment."""
+    return facts.stage in _STUCK or (facts.stage is Stage.STARTING and bool(facts.words))
+
+
+def _ending_words(container: ContainerStatus) -> str:
+    state, last = container.state, container.last_state
+    return words_of_ending(
+        ContainerFacts(
+            name=container.name,
+            ready=container.ready,
+            waiting=state.waiting.reason if state.waiting else "",
+            exit_code=state.terminated.exit_code if state.terminated else None,
+            last_exit_code=last.terminated.exit_code if last.terminated else None,
+        )
+    )
 
 
 def waiting_words(pod: Pod) -> str:
@@ -61,7 +82,7 @@ def waiting_words(pod: Pod) -> str:
 def workload_facts(reader: ClusterReader, made_by: Controller, template: PodTemplate, resource: str) -> WorkloadFacts:
     """Return the facts of something that makes pods from a template, itself or through ReplicaSets."""
     namespace = made_by.metadata.namespace
-    sets = [one for one in reader.replica_sets(namespace) if _is_made_by(one, {made_by.metadata.uid})]
+    sets = _sets_of(reader, made_by)
     makers = {made_by.metadata.uid, *(one.metadata.uid for one in sets)}
     facts = WorkloadFacts(
         wanted=_wanted(made_by),
@@ -72,6 +93,17 @@ def workload_facts(reader: ClusterReader, made_by: Controller, template: PodTemp
     if not (told and facts.missing):
         return facts
     return replace(facts, failure=CreateFailure(told, parse_denial(told, resource)))
+
+
+def pods_of(reader: ClusterReader, made_by: Controller) -> Sequence[Pod]:
+    """Return the pods that something made, itself or through ReplicaSets."""
+    makers = {made_by.metadata.uid, *(one.metadata.uid for one in _sets_of(reader, made_by))}
+    return [pod for pod in reader.pods(made_by.metadata.namespace) if _is_made_by(pod, makers)]
+
+
+def _sets_of(reader: ClusterReader, made_by: Controller) -> Sequence[Controller]:
+    sets = reader.replica_sets(made_by.metadata.namespace)
+    return [one for one in sets if _is_made_by(one, {made_by.metadata.uid})]
 
 
 def _is_made_by(made: Pod | Controller, makers: set[str]) -> bool:

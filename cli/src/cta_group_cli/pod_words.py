@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 
 from cta_group_cli.objects import Pod
-from cta_group_core.names import ANNOTATION_ALIGNMENT
+from cta_group_core.names import ANNOTATION_ALIGN, ANNOTATION_ALIGNMENT, ANNOTATION_ALIGNMENT_ADVICE
 from cta_group_core.nodes import Condition, ConditionStatus
 
 
@@ -15,7 +15,18 @@ def pod_remarks(pod: Pod) -> Sequence[str]:
         remarks.append(f"Scheduling gates that hold it: {gates}.")
     if pod.spec.node_name:
         remarks.append(f"It is on node {pod.spec.node_name}.")
-    return [*remarks, *_changes(pod.metadata.annotations.get(ANNOTATION_ALIGNMENT, ""))]
+    return [*remarks, *argument_remarks(pod)]
+
+
+def argument_remarks(pod: Pod) -> Sequence[str]:
+    """Return sentences about vLLM's arguments: what admission changed, or would have and why it did not."""
+    annotations = pod.metadata.annotations
+    told = list(_changes(annotations.get(ANNOTATION_ALIGNMENT, "")))
+    if advice := annotations.get(ANNOTATION_ALIGNMENT_ADVICE):
+        told.append(f"vLLM's arguments were not changed: {advice}.")
+    elif annotations.get(ANNOTATION_ALIGN) == "off":
+        told.append(f"vLLM's arguments were not looked at: the pod has the annotation {ANNOTATION_ALIGN}: off.")
+    return told
 
 
 def _changes(annotation: str) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from cta_group_cli.exits import Exit
 from cta_group_cli.ports import ClusterReader, Quota, Unreadable
@@ -42,7 +42,19 @@ def _text(quotas: Sequence[Quota], namespace: str | None) -> str:
         (quota.name, quota.spec.groups, quota.status.used, quota.status.pending, _ready(quota), _shares(quota))
         for quota in quotas
     ]
-    return table(_HEADER, rows)
+    remarks = [f"{quota.name}: {remark}" for quota in quotas for remark in _remarks(quota)]
+    return "\n\n".join(filter(None, (table(_HEADER, rows), "\n".join(remarks))))
+
+
+def _remarks(quota: Quota) -> Iterator[str]:
+    """Yield what the operator says is wrong with a quota, and the namespaces that got no part of it."""
+    for condition in quota.status.conditions:
+        good = ConditionStatus.TRUE if condition.type == CONDITION_READY else ConditionStatus.FALSE
+        if condition.status is not good and condition.message:
+            yield condition.message
+    absent = [name for name in quota.spec.namespaces or () if not covers(quota, name)]
+    if absent and quota.status.conditions:
+        yield f"no part yet for {', '.join(absent)}: no such namespace, or another CTAQuota has it"
 
 
 def _ready(quota: Quota) -> str:
