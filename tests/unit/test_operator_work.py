@@ -12,7 +12,7 @@ from cta_group_operator.ports import WorkloadView
 from cta_group_operator.reconcile.view import ClusterView
 from cta_group_operator.reconcile.work import Work, run_all
 from cta_group_operator.settings import Settings
-from operator_world import FakeKube, a_node, a_pod, a_view, ref, until
+from operator_world import FakeKube, a_controller, a_limit, a_node, a_pod, a_quota, a_view, ref, until
 
 
 class HangingKube(FakeKube):
@@ -89,4 +89,24 @@ async def test_an_explanation_of_what_asks_no_more_goes_with_the_next_leader() -
     led = asyncio.ensure_future(run_all(work.loops()))
     path = "/apis/ctagroup.dev/v1alpha1/namespaces/team-a/ctaworkloads/deployment-web"
     await until(lambda: ("delete", path) in kube.writes, "the removal of the explanation")
+    await lose_the_lease(led, work)
+
+
+async def test_a_denial_is_counted_beside_a_quota_that_people_made() -> None:
+    """What our limit refuses is pending in its CTAQuota, whatever other ResourceQuota is in the namespace."""
+    view, kube = a_view(), FakeKube()
+    view.quotas.put(a_quota("team", 64, "team-a"))
+    view.limits.put(a_limit("team-a", None, 500, name="a-older"))
+    view.limits.put(a_limit("team-a", "team", 64, used=64))
+    work = a_work(view, kube)
+    work.begin()
+    led = asyncio.ensure_future(run_all(work.loops()))
+    path = "/apis/ctagroup.dev/v1alpha1/ctaquotas/team/status"
+    await until(lambda: path in kube.objects, "the status of the quota")
+    assert kube.objects[path]["status"]["pending"] == 0
+    amounts = ("requested", 32), ("used", 64), ("limited", 64)
+    told = ", ".join(f"{word}: requests.nvidia.com/cta-group={groups}" for word, groups in amounts)
+    failure = f'pods "web-1" is forbidden: exceeded quota: cta-group, {told}'
+    view.controllers["ReplicaSet"].put(a_controller("ReplicaSet", "web", failure=failure))
+    await until(lambda: kube.objects[path]["status"]["pending"] == 32, "the groups that are refused")
     await lose_the_lease(led, work)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
+from cta_group_core.names import QUOTA_OBJECT_NAME
 from cta_group_operator.metrics import Figures, Metrics, QuotaFigures
 from cta_group_operator.ports import (
     Clock,
@@ -192,7 +193,7 @@ class Work:
     def _mark_quota_if_denied(self, controller: ControllerView | None) -> None:
         if controller is None:
             return
-        limit = next((one for one in self._view.limits if one.ref.namespace == controller.ref.namespace), None)
+        limit = self._view.limits.get(QUOTA_OBJECT_NAME, controller.ref.namespace)
         if limit is not None and limit.quota is not None and self._denials.is_denied_groups(controller):
             self._quotas.mark(limit.quota)
 
