@@ -111,15 +111,15 @@ class ListWatch(Generic[Struct, View]):
     async def run(self) -> NoReturn:
         """List, watch, and begin again when the position is lost."""
         while True:
-            version = await self._until_it_works(self._list)
+            version = await self._list_until_it_works()
             self.synced.set()
             await self._watch_until_gone(version)
 
-    async def _until_it_works(self, attempt: Callable[[], Any]) -> Any:
+    async def _list_until_it_works(self) -> str:
         delay, longest = _BACKOFF_SECONDS
         while True:
             try:
-                return await attempt()
+                return await self._list()
             except ApiError as failed:
                 _log.warning("list_failed", kind=self.kind, cause=failed, retry_seconds=delay)
                 await asyncio.sleep(delay * random.uniform(0.5, 1.0))  # noqa: S311 - jitter

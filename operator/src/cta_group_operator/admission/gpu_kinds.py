@@ -4,7 +4,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from cta_group_core.errors import RequestNotAllowed
 from cta_group_core.ids import NodeName
 from cta_group_core.nodes import NodeStatus
 from cta_group_core.slices import memory_share_mib
@@ -29,11 +28,7 @@ class GpuKind:
 
     def takes(self, groups: int) -> bool:
         """Tell whether a request of that size is allowed on such GPUs."""
-        try:
-            self.units.check_request(groups)
-        except RequestNotAllowed:
-            return False
-        return True
+        return self.units.allows(groups)
 
     def share(self, groups: int) -> SliceMemory | None:
         """Return the memory of a slice; None for whole GPUs, which have all of it."""

@@ -56,13 +56,13 @@ class QuotaReconciler:
 
     async def _remove_all(self, name: str) -> None:
         """Delete what a CTAQuota left behind, after asking whether it is really gone."""
-        limits = [limit for limit in self._view.limits if limit.quota == name]
+        limits = self._view.limits_of(name)
         if not limits:
             return
         try:
             await self._api.get(CTA_QUOTAS.path(name=name))
         except NotFound:
-            await self._let_go(Scope((), {}, leaving=tuple(limits)))
+            await self._let_go(Scope((), {}, leaving=limits))
 
     async def _apply(self, name: str, scope: Scope, writes: tuple[Write, ...]) -> list[str]:
         refused: list[str] = []
