@@ -73,18 +73,16 @@ def test_allowed_requests_are_those_counted_up(capability: ComputeCapability, sm
 
 
 @given(capabilities, st.integers(8, 200), st.integers(-8, 1000))
-def test_checks_refuse_exactly_what_is_not_allowed(capability: ComputeCapability, sm_count: int, groups: int) -> None:
-    """The checks raise exactly where the questions answer no, and name the number that was asked for."""
+def test_the_check_refuses_exactly_what_is_not_allowed(
+    capability: ComputeCapability, sm_count: int, groups: int
+) -> None:
+    """The check raises exactly where the question answers no, and names the number that was asked for."""
     units = units_of(sm_count, granularity_of(capability))
-    for check, allowed in (
-        (units.check_fraction, units.allows_on_one(groups)),
-        (units.check_request, units.allows(groups)),
-    ):
-        if allowed:
-            check(groups)
-        else:
-            with pytest.raises(RequestNotAllowed, match=rf"^{groups} groups"):
-                check(groups)
+    if units.allows_on_one(groups):
+        units.check_fraction(groups)
+    else:
+        with pytest.raises(RequestNotAllowed, match=rf"^{groups} groups"):
+            units.check_fraction(groups)
 
 
 @given(capabilities, st.integers(8, 200), st.integers(-8, 1000))
@@ -102,9 +100,10 @@ def test_nearest_requests_are_allowed_neighbours(capability: ComputeCapability, 
 def test_refusal_says_what_was_asked_and_what_is_allowed() -> None:
     """12 groups on an H200 are refused in words that name 12, the minimum, the step and the whole GPU."""
     with pytest.raises(RequestNotAllowed) as refused:
-        H200.check_request(12)
+        H200.check_fraction(12)
     assert str(refused.value) == (
-        "12 groups are not allowed: ask for 8 to 128 in steps of 8 (one GPU), or a multiple of 128 (whole GPUs)"
+        "12 groups are not allowed on one GPU of 128: "
+        "ask for 8 to 128 in steps of 8 (one GPU), or a multiple of 128 (whole GPUs)"
     )
 
 

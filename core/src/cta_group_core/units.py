@@ -195,11 +195,6 @@ class GpuUnits:
         if not self.allows_on_one(groups):
             raise RequestNotAllowed(f"{groups} groups are not allowed on one GPU of {self.capacity}: {self.allowed()}")
 
-    def check_request(self, groups: int) -> None:
-        """Raise :class:`RequestNotAllowed` unless ``groups`` is a fraction, a whole GPU or several whole GPUs."""
-        if not self.allows(groups):
-            raise RequestNotAllowed(f"{groups} groups are not allowed: {self.allowed()}")
-
     def allowed(self) -> str:
         """Say in words which requests are allowed."""
         whole = f"a multiple of {self.capacity} (whole GPUs)"
