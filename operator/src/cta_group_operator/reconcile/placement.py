@@ -70,9 +70,9 @@ class Placement:
         view.pods.subscribe(self._pod_changed)
 
     @property
-    def queues(self) -> tuple[WorkQueue[str], ...]:
-        """Everything that must run."""
-        return self.plans, self.releases, self.reports
+    def queues(self) -> dict[str, WorkQueue[str]]:
+        """Everything that must run, by name."""
+        return {"plans": self.plans, "releases": self.releases, "reports": self.reports}
 
     def forget(self) -> None:
         """Forget every decision; the next plan makes them anew."""

@@ -64,38 +64,31 @@ class Work:
             spacing_seconds=_WORKLOAD_SPACING_SECONDS,
         )
         self._nodes = WorkQueue[str]("node", NodeLabeller(view, api).reconcile, clock=clock, metrics=metrics)
-        self._queues: tuple[WorkQueue[str] | WorkQueue[ObjectRef], ...] = (
-            self._quotas,
-            self._workloads,
-            self._nodes,
-            *self.placement.queues,
-        )
+        self._queues: dict[str, WorkQueue[str] | WorkQueue[ObjectRef]] = {
+            "quotas": self._quotas,
+            "workloads": self._workloads,
+            "nodes": self._nodes,
+            **self.placement.queues,
+        }
         self.end()
         self._subscribe()
 
     def begin(self) -> None:
         """Take marks from now on, and look at everything afresh."""
-        for queue in self._queues:
+        for queue in self._queues.values():
             queue.wake()
         self._mark_everything()
 
     def end(self) -> None:
         """Forget what was decided and what was to be done: another replica may decide otherwise meanwhile."""
-        for queue in self._queues:
+        for queue in self._queues.values():
             queue.rest()
         self.placement.forget()
         self._explainer.figures.clear()
 
     def loops(self) -> dict[str, Callable[[], Coroutine[Any, Any, Any]]]:
         """Return what the leader runs, by name."""
-        return {
-            "quotas": self._quotas.run,
-            "workloads": self._workloads.run,
-            "nodes": self._nodes.run,
-            "plans": self.placement.plans.run,
-            "releases": self.placement.releases.run,
-            "reports": self.placement.reports.run,
-        }
+        return {name: queue.run for name, queue in self._queues.items()}
 
     def _mark_everything(self) -> None:
         for quota in self._view.quotas:
