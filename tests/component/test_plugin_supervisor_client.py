@@ -34,6 +34,12 @@ class FakeSupervisor(MpsSupervisorServicer):
         waiting = api.State(gpu_uuid=uuid_of(1), reason=f"GPU {uuid_of(1)}: its MPS daemon is starting")
         return api.SyncReply(states=[ready, waiting])
 
+    async def Look(  # noqa: N802 - the name in the .proto file
+        self, _request: api.LookRequest, _context: grpc.aio.ServicerContext[api.LookRequest, api.SyncReply]
+    ) -> api.SyncReply:
+        """Answer nothing: the plugin's client never looks."""
+        return api.SyncReply()
+
 
 @asynccontextmanager
 async def client_of(socket: Path) -> AsyncIterator[SupervisorClient]:

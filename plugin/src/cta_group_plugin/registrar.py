@@ -29,6 +29,7 @@ from cta_group_plugin.kubelet_api.deviceplugin_v1beta1_pb2_grpc import (
 from cta_group_plugin.logs import EventLog
 from cta_group_plugin.metrics import Metrics
 from cta_group_plugin.service import OPTIONS, DevicePluginService, Stream
+from cta_group_plugin.sockets import with_hint
 from cta_group_plugin.state import NodeState
 
 _log = EventLog(__name__)
@@ -199,9 +200,8 @@ class Registrar:
             try:
                 await RegistrationStub(channel).Register(request, timeout=_REGISTER_TIMEOUT_SECONDS)
             except grpc.aio.AioRpcError as error:
-                raise KubeletUnavailable(
-                    f"{kubelet}: Register failed: {error.code().name}: {error.details()}"
-                ) from error
+                told = f"{kubelet}: Register failed: {error.code().name}: {error.details()}"
+                raise KubeletUnavailable(with_hint(told)) from error
 
     async def _until_void(self, registration: _Registration, kubelet: SocketIdentity, failures: int) -> int:
         """Wait until the registration is worth nothing; return the new number of failures in a row."""

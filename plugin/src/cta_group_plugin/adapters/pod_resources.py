@@ -11,6 +11,7 @@ from cta_group_plugin.errors import KubeletUnavailable
 from cta_group_plugin.kubelet_api import podresources_v1_pb2 as api
 from cta_group_plugin.kubelet_api.podresources_v1_pb2_grpc import PodResourcesListerStub
 from cta_group_plugin.ports import Account, Holding, PodName
+from cta_group_plugin.sockets import with_hint
 
 _TIMEOUT_SECONDS: Final = 5.0
 _LARGEST_MESSAGE_BYTES: Final = 16 << 20
@@ -39,7 +40,7 @@ class KubeletPodResources:
             answer = await self._stub.List(api.ListPodResourcesRequest(), timeout=_TIMEOUT_SECONDS)
         except grpc.aio.AioRpcError as error:
             told = f"{error.code().name}: {error.details()}"
-            raise KubeletUnavailable(f"{self._socket}: List failed: {told}") from error
+            raise KubeletUnavailable(with_hint(f"{self._socket}: List failed: {told}")) from error
         return account_of(answer, self._resource_name)
 
     async def close(self) -> None:

@@ -8,6 +8,7 @@ import grpc.aio
 
 from cta_group_core.ids import GpuUuid
 from cta_group_plugin.ports import MpsDemand, MpsLoss, MpsState
+from cta_group_plugin.sockets import with_hint
 from cta_group_plugin.supervisor_api import supervisor_pb2 as api
 from cta_group_plugin.supervisor_api.supervisor_pb2_grpc import MpsSupervisorStub
 
@@ -42,8 +43,8 @@ class SupervisorClient:
         try:
             reply = await self._stub.Sync(request, timeout=_TIMEOUT_SECONDS)
         except grpc.aio.AioRpcError as error:
-            told = f"{error.code().name}: {error.details()}"
-            reason = f"the MPS supervisor at {self._socket} does not answer: {told}"
+            told = f"{self._socket} does not answer: {error.code().name}: {error.details()}"
+            reason = with_hint(f"the MPS supervisor at {told}")
             return {demand.gpu: MpsState(ready=False, reason=reason, is_told=False) for demand in demands}
         return {GpuUuid(state.gpu_uuid): _state(state) for state in reply.states}
 

@@ -64,6 +64,11 @@ class DaemonKeeper:
         """Tell whether nothing is demanded, nothing runs and nothing is to be given back: nobody needs to look."""
         return self._demand is None and self._life.is_over and self._is_restored
 
+    @property
+    def state(self) -> MpsState:
+        """What was true when somebody looked last."""
+        return self._state
+
     def want(self, demand: MpsDemand | None) -> None:
         """Change what is wanted; the next look acts on it."""
         if demand == self._demand:

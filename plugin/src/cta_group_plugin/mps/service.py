@@ -32,6 +32,16 @@ class SupervisorService(supervisor_pb2_grpc.MpsSupervisorServicer):
         states = await self._supervisor.sync(demands)
         return supervisor_pb2.SyncReply(states=[_encoded(gpu, state) for gpu, state in states.items()])
 
+    async def Look(  # noqa: N802 - gRPC's name
+        self,
+        _request: supervisor_pb2.LookRequest,
+        _context: "grpc.aio.ServicerContext[supervisor_pb2.LookRequest, supervisor_pb2.SyncReply]",
+    ) -> supervisor_pb2.SyncReply:
+        """Return what is so now."""
+        return supervisor_pb2.SyncReply(
+            states=[_encoded(gpu, state) for gpu, state in self._supervisor.states().items()]
+        )
+
 
 def decoded_demands(demands: Iterable[supervisor_pb2.Demand]) -> tuple[MpsDemand, ...]:
     """Return the demands as values; raise InvalidText for a wrong UUID or percentage, and for a GPU named twice."""

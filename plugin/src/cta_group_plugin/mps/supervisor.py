@@ -35,6 +35,10 @@ class MpsSupervisor:
         states = await asyncio.gather(*(self._keeper_of(gpu).settle(demand) for gpu, demand in wanted.items()))
         return dict(zip(wanted, states, strict=True))
 
+    def states(self) -> dict[GpuUuid, MpsState]:
+        """Return the state of each GPU that has a daemon or should have one, as it was seen last."""
+        return {gpu: keeper.state for gpu, keeper in self._keepers.items() if not keeper.is_idle}
+
     async def stop(self) -> None:
         """Stop looking; end the daemons without clients and leave the others running."""
         for task in self._tasks.values():

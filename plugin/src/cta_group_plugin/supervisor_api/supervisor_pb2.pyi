@@ -19,6 +19,21 @@ else:
 DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
+class LookRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LookRequest: _TypeAlias = LookRequest  # noqa: Y015
+
+@_typing.final
 class SyncRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -80,7 +95,7 @@ class SyncReply(_message.Message):
     STATES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def states(self) -> _containers.RepeatedCompositeFieldContainer[Global___State]:
-        """one for each demand"""
+        """of Sync: one for each demand"""
 
     def __init__(
         self,

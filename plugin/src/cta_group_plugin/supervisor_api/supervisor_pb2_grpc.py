@@ -39,6 +39,11 @@ class MpsSupervisorStub:
                 request_serializer=cta__group__plugin_dot_supervisor__api_dot_supervisor__pb2.SyncRequest.SerializeToString,
                 response_deserializer=cta__group__plugin_dot_supervisor__api_dot_supervisor__pb2.SyncReply.FromString,
                 _registered_method=True)
+        self.Look = channel.unary_unary(
+                '/ctagroup.supervisor.v1alpha1.MpsSupervisor/Look',
+                request_serializer=cta__group__plugin_dot_supervisor__api_dot_supervisor__pb2.LookRequest.SerializeToString,
+                response_deserializer=cta__group__plugin_dot_supervisor__api_dot_supervisor__pb2.SyncReply.FromString,
+                _registered_method=True)
 
 
 class MpsSupervisorServicer:
@@ -52,12 +57,24 @@ class MpsSupervisorServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Look(self, request, context):
+        """Returns the state of each GPU that has a daemon or should have one, as it was seen last. Changes nothing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_MpsSupervisorServicer_to_server(servicer, server):
     rpc_method_handlers = {
             'Sync': grpc.unary_unary_rpc_method_handler(
                     servicer.Sync,
                     request_deserializer=cta__group__plugin_dot_supervisor__api_dot_supervisor__pb2.SyncRequest.FromString,
+                    response_serializer=cta__group__plugin_dot_supervisor__api_dot_supervisor__pb2.SyncReply.SerializeToString,
+            ),
+            'Look': grpc.unary_unary_rpc_method_handler(
+                    servicer.Look,
+                    request_deserializer=cta__group__plugin_dot_supervisor__api_dot_supervisor__pb2.LookRequest.FromString,
                     response_serializer=cta__group__plugin_dot_supervisor__api_dot_supervisor__pb2.SyncReply.SerializeToString,
             ),
     }
@@ -87,6 +104,33 @@ class MpsSupervisor:
             target,
             '/ctagroup.supervisor.v1alpha1.MpsSupervisor/Sync',
             cta__group__plugin_dot_supervisor__api_dot_supervisor__pb2.SyncRequest.SerializeToString,
+            cta__group__plugin_dot_supervisor__api_dot_supervisor__pb2.SyncReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Look(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/ctagroup.supervisor.v1alpha1.MpsSupervisor/Look',
+            cta__group__plugin_dot_supervisor__api_dot_supervisor__pb2.LookRequest.SerializeToString,
             cta__group__plugin_dot_supervisor__api_dot_supervisor__pb2.SyncReply.FromString,
             options,
             channel_credentials,

@@ -35,6 +35,8 @@ class MpsSupervisorStub:
     """Says everything that is wanted now and returns the state of each GPU named. Level-triggered: it may be repeated at
     any time, and what is not named is not wanted any more. It waits a few seconds for a daemon that is starting.
     """
+    Look: _grpc.UnaryUnaryMultiCallable[_supervisor_pb2.LookRequest, _supervisor_pb2.SyncReply]
+    """Returns the state of each GPU that has a daemon or should have one, as it was seen last. Changes nothing."""
 
 @_typing.type_check_only
 class MpsSupervisorAsyncStub(MpsSupervisorStub):
@@ -43,6 +45,8 @@ class MpsSupervisorAsyncStub(MpsSupervisorStub):
     """Says everything that is wanted now and returns the state of each GPU named. Level-triggered: it may be repeated at
     any time, and what is not named is not wanted any more. It waits a few seconds for a daemon that is starting.
     """
+    Look: _aio.UnaryUnaryMultiCallable[_supervisor_pb2.LookRequest, _supervisor_pb2.SyncReply]  # type: ignore[assignment]
+    """Returns the state of each GPU that has a daemon or should have one, as it was seen last. Changes nothing."""
 
 class MpsSupervisorServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
@@ -54,5 +58,13 @@ class MpsSupervisorServicer(metaclass=_abc_1.ABCMeta):
         """Says everything that is wanted now and returns the state of each GPU named. Level-triggered: it may be repeated at
         any time, and what is not named is not wanted any more. It waits a few seconds for a daemon that is starting.
         """
+
+    @_abc_1.abstractmethod
+    def Look(
+        self,
+        request: _supervisor_pb2.LookRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_supervisor_pb2.SyncReply, _abc.Awaitable[_supervisor_pb2.SyncReply]]:
+        """Returns the state of each GPU that has a daemon or should have one, as it was seen last. Changes nothing."""
 
 def add_MpsSupervisorServicer_to_server(servicer: MpsSupervisorServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
