@@ -43,7 +43,7 @@ async def test_empty_node() -> None:
     """Two H100s with nothing on them are 256 free groups."""
     made = status(state_of(node_of(2)))
     assert (made.capacity, made.allocatable, made.free, made.largest_fit) == (256, 256, 256, 128)
-    assert [each.status for each in made.conditions] == ["True"] * 4
+    assert [each.status for each in made.conditions] == ["True"] * 5
 
 
 async def test_nothing_is_free_before_kubelet_told_who_holds_what() -> None:

@@ -53,6 +53,7 @@ class AccountKeeper:
             if self._works:
                 _log.warning("kubelet_account_unavailable", problem=problem)
             self._works = False
+            self._state.learn_account_problem(str(problem))
             return
         if not self._works:
             _log.info("kubelet_account_available")

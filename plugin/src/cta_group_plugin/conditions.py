@@ -14,13 +14,15 @@ REGISTERED: Final = "Registered"
 GPUS_HEALTHY: Final = "GPUsHealthy"
 MPS_READY: Final = "MPSReady"
 COMPATIBLE: Final = "Compatible"
+HOLDERS_KNOWN: Final = "HoldersKnown"
 
 _WORST_FIRST: Final = (Phase.UNHEALTHY, Phase.SUSPECT, Phase.RECOVERING, Phase.HEALTHY)
 
 
 def conditions_of(view: NodeView, enforcement: EnforcementSettings) -> tuple[ConditionReport, ...]:
     """Return all conditions of a node."""
-    return (_registered(view), _gpus_healthy(view), _mps_ready(view, enforcement), _compatible(view))
+    own = (_registered(view), _gpus_healthy(view), _mps_ready(view, enforcement), _compatible(view))
+    return (*own, _holders_known(view))
 
 
 def health_word(fault: Verdict | None) -> str:
@@ -94,6 +96,15 @@ def _compatible(view: NodeView) -> ConditionReport:
     all_of_them = "every GPU of this node" if not view.offer.withheld else "every GPU that is not left out"
     told = "; ".join([f"{all_of_them} can be shared", *notices])
     return _condition(COMPATIBLE, "True", "Compatible", told)
+
+
+def _holders_known(view: NodeView) -> ConditionReport:
+    if view.account_problem:
+        told = f"{view.account_problem}; kubelet.rootDir of the chart's values must be kubelet's --root-dir"
+        return _condition(HOLDERS_KNOWN, "False", "KubeletUnavailable", told)
+    if not view.holders_are_known:
+        return _condition(HOLDERS_KNOWN, "Unknown", "NotAsked", "kubelet was not asked yet who holds what")
+    return _condition(HOLDERS_KNOWN, "True", "Known", "kubelet tells who holds what")
 
 
 def _condition(kind: str, status: Truth, reason: str, message: str) -> ConditionReport:

@@ -40,6 +40,8 @@ class NodeView:
     holders: tuple[Holder, ...] = ()
     holders_are_known: bool = False
     """Whether kubelet was asked since this process started; before, there may be more holders than these."""
+    account_problem: str = ""
+    """Why kubelet does not tell who holds what now, in words; empty when it does."""
     mps: Mapping[GpuUuid, MpsState] = field(default_factory=dict)
     """What the supervisor last said of each GPU that is shared."""
     specification_problems: Mapping[GpuUuid, str] = field(default_factory=dict)
@@ -153,7 +155,11 @@ class NodeState:
     def learn_account(self, account: Account, *, asked_at: float) -> None:
         """Take kubelet's account; ``asked_at`` is when it was asked, on the clock of :meth:`now`."""
         self._ledger.listed(account, asked_at=asked_at)
-        self._become(holders=self._ledger.holders(), holders_are_known=True)
+        self._become(holders=self._ledger.holders(), holders_are_known=True, account_problem="")
+
+    def learn_account_problem(self, problem: str) -> None:
+        """Note that kubelet does not tell who holds what; what it told before stands."""
+        self._become(account_problem=problem)
 
     def learn_offer_of_kubelet(self, free: Collection[str], reused: Collection[str], *, at: float) -> None:
         """Take the groups that kubelet offered as free at ``at``, without those that the pod reuses."""
