@@ -99,13 +99,38 @@ def test_unhealthy_gpu_says_why_and_how_it_comes_back() -> None:
     assert f"nvidia-smi --gpu-reset -i {uuid_of(0)}" in told.finding.remedy
 
 
+@pytest.mark.parametrize(
+    ("health", "severity"), [(GpuHealth.SUSPECT, Severity.WARNING), (GpuHealth.RECOVERING, Severity.INFO)]
+)
+def test_a_gpu_on_its_way(health: GpuHealth, severity: Severity) -> None:
+    """Quarantine asks to look again; one that recovers needs nobody."""
+    condition = Condition(type="GPUsHealthy", status=ConditionStatus.FALSE, reason=f"Gpu{health.value}", message="XID")
+    told = only(on_node(gpu(health=health, health_reason="XID 48"), conditions=(condition,)))
+    assert (told.finding.severity, "XID 48" in told.finding.sentence) == (severity, True)
+
+
+def test_a_daemon_that_is_not_ready_is_told_once() -> None:
+    """Its GPU is well, so the condition of MPS has the word."""
+    condition = Condition(type="MPSReady", status=ConditionStatus.FALSE, reason="NotReady", message="FAULT")
+    told = only(on_node(gpu(health=GpuHealth.MPS_NOT_READY, health_reason="FAULT"), conditions=(condition,)))
+    assert told.finding.subject == "condition MPSReady"
+
+
+def test_a_driver_that_does_not_answer() -> None:
+    """Nobody knows how the GPUs are, which is a finding too."""
+    condition = Condition(
+        type="GPUsHealthy", status=ConditionStatus.UNKNOWN, reason="DriverDoesNotAnswer", message="hangs for 30 s"
+    )
+    assert "hangs for 30 s" in only(on_node(conditions=(condition,))).finding.sentence
+
+
 def test_withheld_gpu_is_told_with_its_reason() -> None:
     """A GPU that offers nothing is a finding that says what the plugin says."""
     told = only(on_node(gpu(), gpu(1, withheld="compute capability 13.0 is not known; set smCountOverride")))
     assert "set smCountOverride" in told.finding.sentence
 
 
-@pytest.mark.parametrize("kind", ["Registered", "MPSReady", "Compatible", "PodResources", "SomethingNew"])
+@pytest.mark.parametrize("kind", ["Registered", "MPSReady", "Compatible", "HoldersKnown", "SomethingNew"])
 def test_a_condition_that_does_not_hold(kind: str) -> None:
     """Its reason and message are told, also of a condition that this version does not know."""
     condition = Condition(
@@ -131,9 +156,9 @@ def test_two_plugins_offer_one_gpu() -> None:
     """More GPUs offered than there are means that one is given out twice; a shared-out node is in order."""
     twice = machine("gpu-1", {"nvidia.com/gpu": "1"})
     assert "a GPU is given out twice" in only(WELL.but(all_machines=[twice])).finding.sentence
-    reader = on_node(gpu(), gpu(1, withheld="not in gpus.include"))
-    told = found(reader.but(all_machines=[twice]))
-    assert [one for one in told if one.finding.subject == "second device plugin"] == []
+    reader = on_node(gpu(), gpu(1, withheld="left out because gpus.include does not name it"))
+    shared_out = machine("gpu-1", {"nvidia.com/gpu": "1", "nvidia.com/cta-group": "128"})
+    assert found(reader.but(all_machines=[shared_out])) == []
 
 
 def test_kubelet_and_plugin_disagree() -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from cta_group_core.errors import InvalidText
+from cta_group_core.names import LEFT_OUT
 from cta_group_core.units import ComputeCapability, Granularity, SmCountSources
 from cta_group_plugin.gpu_choice import GpuChoice, GpuName, GpuOverride, parse_names, parse_overrides
 from cta_group_plugin.inventory import Offer, offer_of
@@ -63,7 +64,9 @@ def test_excluded_gpu_is_withheld_by_name() -> None:
 
 def test_included_gpus_are_the_only_ones() -> None:
     """And an exclusion wins over an inclusion."""
-    assert served(chosen(GpuChoice(include=parse_names("1")))) == [1]
+    offer = chosen(GpuChoice(include=parse_names("1")))
+    assert served(offer) == [1]
+    assert offer.withheld[0].reason.startswith(LEFT_OUT), "so that a doctor takes it for meant"
     assert served(chosen(GpuChoice(include=parse_names("0,1"), exclude=parse_names("1")))) == [0]
 
 

@@ -37,7 +37,7 @@ class CommandOptions:
             type=_named(flag, parse),
             default=self._from_environment(flag, parse, default),
             metavar=metavar,
-            help=f"{meaning}{told} [{self._variable(flag)}]",
+            help=f"{meaning}{told} [{self.variable(flag)}]",
         )
 
     def add_switch(self, flag: str, meaning: str, *, default: bool) -> None:
@@ -46,11 +46,11 @@ class CommandOptions:
             flag,
             action=argparse.BooleanOptionalAction,
             default=self._from_environment(flag, parse_switch, default),
-            help=f"{meaning} (default {'on' if default else 'off'}) [{self._variable(flag)}]",
+            help=f"{meaning} (default {'on' if default else 'off'}) [{self.variable(flag)}]",
         )
 
     def _from_environment(self, flag: str, parse: Callable[[str], Parsed], default: Parsed) -> Parsed:
-        name = self._variable(flag)
+        name = self.variable(flag)
         if name not in self.environment:
             return default
         try:
@@ -58,8 +58,10 @@ class CommandOptions:
         except ValueError as bad:
             raise self.bad_setting(_refusal(name, self.environment[name], bad)) from bad
 
-    def _variable(self, flag: str) -> str:
-        return self.prefix + flag.lstrip("-").replace("-", "_").upper()
+    @classmethod
+    def variable(cls, flag: str) -> str:
+        """Return the environment variable of ``--a-flag``."""
+        return cls.prefix + flag.lstrip("-").replace("-", "_").upper()
 
 
 def _named(flag: str, parse: Callable[[str], Parsed]) -> Callable[[str], Parsed]:

@@ -72,4 +72,7 @@ PROTECTED_ENV: Final = (ENV_VISIBLE_DEVICES,)
 CDI_KIND: Final = f"{API_GROUP}/slice"
 """Kind of the CDI devices that the plugin describes on its node: one for each GPU and request size."""
 
+LEFT_OUT: Final = "left out "
+"""How ``withheld`` of a GPU begins that the settings leave out. Written by the plugin, read by both doctors."""
+
 METRIC_PREFIX: Final = "cta_group_"

@@ -1,6 +1,6 @@
-"""The command ``cta-group-plugin``: reads the settings and starts one of the two processes of a node.
+"""The command ``cta-group-plugin``: reads the settings and starts one of the two processes of a node, or examines it.
 
-Exit codes: 0 ended as asked, 1 ended because it could not go on, 2 a setting is wrong.
+Exit codes: 0 ended as asked, 1 ended because it could not go on, or found something wrong, 2 a setting is wrong.
 """
 
 import argparse
@@ -11,12 +11,15 @@ from collections.abc import Mapping, Sequence
 
 from cta_group_core.rooms import SharePolicy
 from cta_group_plugin import __version__
+from cta_group_plugin.cli_doctor import ABOUT_DOCTOR, add_doctor_options, start_doctor, with_inherited
 from cta_group_plugin.cli_options import (
     Options,
     absolute_path,
+    api_server_url,
     cdi_kind,
     listen_address,
     one_of,
+    own_api_server,
     resource_name,
     whole_number,
 )
@@ -65,8 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         parser = build_parser(os.environ)
         parsed = parser.parse_args(arguments)
-        start = _start_run if parsed.command == "run" else _start_mps
-        return start(parsed)
+        return _STARTS[parsed.command](parsed)
     except BadSetting as bad:
         print(f"cta-group-plugin: {bad}", file=sys.stderr)
         return _BAD_INPUT
@@ -81,6 +83,10 @@ def build_parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
     _add_run_options(Options(run, environment))
     mps = _command(commands, "mps", "keep the MPS daemons of this node running", _ABOUT_MPS)
     _add_mps_options(Options(mps, environment))
+    doctor = _command(commands, "doctor", "say what is wrong with this node, and how to mend it", ABOUT_DOCTOR)
+    inherited = Options(doctor, with_inherited(environment))
+    add_doctor_options(doctor, inherited)
+    _add_run_options(inherited)
     return parser
 
 
@@ -110,7 +116,7 @@ def _add_run_options(options: Options) -> None:
     add_health_options(options)
     options.add_switch("--publish", "write this node's CTANode to the Kubernetes API", default=default.publish)
     meaning = "URL of the Kubernetes API; default: the one of the cluster that this pod runs in"
-    options.add("--api-server", _api_server, _own_api_server(options.environment), meaning, "URL")
+    options.add("--api-server", api_server_url, own_api_server(options.environment), meaning, "URL")
     meaning = "folder with token and ca.crt for the API"
     options.add("--service-account-dir", absolute_path, default.service_account_dir, meaning, "DIR")
     _add_process_options(options, default.metrics_address)
@@ -159,18 +165,6 @@ def _add_process_options(options: Options, metrics_address: str) -> None:
         "--log-level", one_of(*LOG_LEVELS), "info", f"least level that is logged: {', '.join(LOG_LEVELS)}", "LEVEL"
     )
     options.add("--log-format", one_of(*LOG_FORMATS), "text", "text for people, json for collectors", "FORMAT")
-
-
-def _api_server(text: str) -> str:
-    if not text or text.startswith(("https://", "http://")):
-        return text.rstrip("/")
-    raise ValueError("must look like https://host:port")
-
-
-def _own_api_server(environment: Mapping[str, str]) -> str:
-    """Return the API of the cluster that started this process as a pod; empty outside a pod."""
-    host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT", "443")
-    return f"https://[{host}]:{port}" if host and ":" in host else f"https://{host}:{port}" if host else ""
 
 
 def run_settings(parsed: argparse.Namespace) -> RunSettings:
@@ -225,12 +219,16 @@ def mps_settings(parsed: argparse.Namespace, environment: Mapping[str, str]) -> 
     )
 
 
+def _forget_what_hides_gpus() -> None:
+    for name in _HIDES_GPUS:
+        os.environ.pop(name, None)
+
+
 # Each command imports its program only when it starts: the supervisor needs no NVML and the plugin no daemon.
 def _start_run(parsed: argparse.Namespace) -> int:
     from cta_group_plugin.app import run  # noqa: PLC0415
 
-    for name in _HIDES_GPUS:
-        os.environ.pop(name, None)
+    _forget_what_hides_gpus()
     settings = run_settings(parsed)
     set_up_logs(settings.log_level, settings.log_format)
     return run(settings)
@@ -242,3 +240,11 @@ def _start_mps(parsed: argparse.Namespace) -> int:
     settings = mps_settings(parsed, os.environ)
     set_up_logs(settings.log_level, settings.log_format)
     return run(settings)
+
+
+def _start_doctor(parsed: argparse.Namespace) -> int:
+    _forget_what_hides_gpus()
+    return start_doctor(parsed, run_settings(parsed))
+
+
+_STARTS = {"run": _start_run, "mps": _start_mps, "doctor": _start_doctor}

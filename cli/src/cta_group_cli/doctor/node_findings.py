@@ -7,10 +7,12 @@ from cta_group_cli.doctor.gather import Facts
 from cta_group_cli.doctor.release_findings import pod_findings
 from cta_group_cli.doctor.tenant_findings import image_problems
 from cta_group_cli.doctor_facts import Machine
+from cta_group_core.compatibility.driver_findings import subject_of
 from cta_group_core.compatibility.findings import Finding, Severity, worst_first
 from cta_group_core.compatibility.host_findings import HostFacts, is_churning_version
 from cta_group_core.compatibility.node_findings import node_findings
-from cta_group_core.nodes import Condition, ConditionStatus, GpuHealth, NodeStatus
+from cta_group_core.names import LEFT_OUT
+from cta_group_core.nodes import Condition, ConditionStatus, GpuHealth, GpuStatus, NodeStatus
 
 _OTHER_PLUGINS: Final = ("nvidia.com/gpu", "nvidia.com/gpu.shared")
 _MIG_PLUGIN: Final = "nvidia.com/mig-"
@@ -20,10 +22,23 @@ _REMEDIES: Final = {
     "be the folder with kubelet.sock",
     "MPSReady": "kubectl logs of the MPS supervisor's pod on this node, and /run/cta-group/mps/<GPU>/log on the node",
     "Compatible": "cta-group-plugin doctor in the plugin's pod on this node tells more",
-    "PodResources": "set kubelet.rootDir of the chart's values to kubelet's --root-dir",
+    "HoldersKnown": "set kubelet.rootDir of the chart's values to kubelet's --root-dir",
 }
-_TOLD_OTHERWISE: Final = frozenset({"NoDriver", "GpuUnhealthy", "GpuWithheld", "NoGpu"})
+_OF_GPUS: Final = ("GpuUnhealthy", "GpuSuspect", "GpuRecovering", "GpuWithheld", "ClaimedTwice")
+_TOLD_OTHERWISE: Final = frozenset({*_OF_GPUS, "NoDriver", "NoGpu", "NothingToOffer"})
 """Reasons of conditions whose matter has a finding of its own."""
+
+_NOT_ANSWERING: Final = "DriverDoesNotAnswer"
+_RESET: Final = (
+    "let what runs there end, then nvidia-smi --gpu-reset -i {uuid}, or restart the node; after that it comes back by "
+    "itself"
+)
+_OF_HEALTH: Final = {
+    GpuHealth.UNHEALTHY: (Severity.ERROR, "unhealthy", _RESET),
+    GpuHealth.SUSPECT: (Severity.WARNING, "suspect", f"look again in some minutes; if it becomes unhealthy, {_RESET}"),
+    GpuHealth.RECOVERING: (Severity.INFO, "recovering", "nothing: it is watched, and comes back by itself"),
+}
+"""What is said of each; where only the MPS daemon is in the way, the condition MPSReady tells."""
 
 
 def findings_of_node(facts: Facts, name: str) -> tuple[Finding, ...]:
@@ -90,7 +105,8 @@ def _host(facts: Facts, machine: Machine | None) -> HostFacts:
 
 def _conditions(status: NodeStatus) -> Iterator[Finding]:
     for condition in status.conditions:
-        if condition.status is ConditionStatus.FALSE and condition.reason not in _TOLD_OTHERWISE:
+        fails = condition.status is ConditionStatus.FALSE and condition.reason not in _TOLD_OTHERWISE
+        if fails or condition.reason == _NOT_ANSWERING:
             yield _of_condition(condition)
 
 
@@ -106,24 +122,23 @@ def _of_condition(condition: Condition) -> Finding:
 
 def _gpus(status: NodeStatus) -> Iterator[Finding]:
     for gpu in status.gpus:
-        subject = f"GPU {gpu.index} ({gpu.uuid})"
-        if gpu.health is not GpuHealth.HEALTHY:
-            why = gpu.health_reason or "no reason is told"
-            since = f" since {gpu.health_since}" if gpu.health_since else ""
-            yield Finding(
-                Severity.ERROR,
-                subject,
-                f"it is unhealthy{since}: {why}; nothing new starts on it",
-                f"let what runs there end, then nvidia-smi --gpu-reset -i {gpu.uuid}, or restart the node; after that "
-                "it comes back by itself",
-            )
-        elif gpu.withheld and not _has_mig(gpu.mig_mode):
+        if gpu.health in _OF_HEALTH:
+            yield _of_health(gpu)
+        elif gpu.withheld and not _has_mig(gpu.mig_mode) and not gpu.withheld.startswith(LEFT_OUT):
             yield Finding(
                 Severity.WARNING,
-                subject,
+                subject_of(gpu),
                 f"it offers no groups: {gpu.withheld}",
                 "what the sentence names; every setting is a value of the chart",
             )
+
+
+def _of_health(gpu: GpuStatus) -> Finding:
+    severity, word, remedy = _OF_HEALTH[gpu.health]
+    since = f" since {gpu.health_since}" if gpu.health_since else ""
+    why = gpu.health_reason or "no reason is told"
+    sentence = f"it is {word}{since}: {why}; nothing new starts on it"
+    return Finding(severity, subject_of(gpu), sentence, remedy.format(uuid=gpu.uuid))
 
 
 def _has_mig(mode: str | None) -> bool:

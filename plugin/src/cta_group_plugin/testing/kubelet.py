@@ -50,6 +50,8 @@ class FakeKubelet:
         """Every registration since the object was made, over all restarts."""
         self.endpoint: PluginEndpoint | None = None
         """The plugin that is known now."""
+        self.others: dict[str, list[str]] = {}
+        """Devices that other plugins have registered, by resource."""
         self._pod_resources_socket = pod_resources_socket
         self._resource_name = resource_name
         self._pods: dict[PodName, list[Admitted]] = {}
@@ -74,7 +76,8 @@ class FakeKubelet:
         await self._serve(server, self.folder / "kubelet.sock")
         if self._pod_resources_socket:
             lister = grpc.aio.server()
-            add_PodResourcesListerServicer_to_server(FakeLister(self._resource_name, self._pods), lister)
+            pods = FakeLister(self._resource_name, self._pods, self.others)
+            add_PodResourcesListerServicer_to_server(pods, lister)
             await self._serve(lister, self._pod_resources_socket)
 
     async def stop(self) -> None:
@@ -125,6 +128,10 @@ class FakeKubelet:
             del self._pods[pod]
             raise AdmissionRefused(f"{error.code().name}: {error.details()}") from error
         return list(held)
+
+    def hold(self, pod: PodName, container: str, ids: Sequence[str]) -> None:
+        """Let a pod hold groups that were given to it before anybody looked."""
+        self._pods[pod] = [Admitted(Ask(container, len(ids)), tuple(ids), api.ContainerAllocateResponse())]
 
     async def start_container(self, container: Admitted) -> None:
         """Call PreStartContainer; raises AioRpcError when the container must wait."""

@@ -32,9 +32,16 @@ class Admitted:
 class FakeLister(PodResourcesListerServicer):
     """Lists the pods as kubelet does: without ordinary init containers, each device an entry of its own."""
 
-    def __init__(self, resource_name: str, pods: Mapping[PodName, Sequence[Admitted]]) -> None:
+    def __init__(
+        self,
+        resource_name: str,
+        pods: Mapping[PodName, Sequence[Admitted]],
+        others: Mapping[str, Sequence[str]],
+    ) -> None:
+        """``others`` are the devices of other plugins, by resource."""
         self._resource_name = resource_name
         self._pods = pods
+        self._others = others
 
     async def List(  # noqa: N802 - kubelet's name
         self,
@@ -55,10 +62,15 @@ class FakeLister(PodResourcesListerServicer):
     async def GetAllocatableResources(  # noqa: N802 - kubelet's name
         self,
         _request: pod_api.AllocatableResourcesRequest,
-        context: grpc.aio.ServicerContext[pod_api.AllocatableResourcesRequest, pod_api.AllocatableResourcesResponse],
+        _context: grpc.aio.ServicerContext[pod_api.AllocatableResourcesRequest, pod_api.AllocatableResourcesResponse],
     ) -> pod_api.AllocatableResourcesResponse:
-        """Refuse: not modelled."""
-        await context.abort(grpc.StatusCode.UNIMPLEMENTED, "the fake kubelet does not answer this")
+        """Return the devices of other plugins; our own are left out, since nobody asks for them."""
+        devices = [
+            pod_api.ContainerDevices(resource_name=resource, device_ids=[device])
+            for resource, ids in self._others.items()
+            for device in ids
+        ]
+        return pod_api.AllocatableResourcesResponse(devices=devices)
 
     def _container(self, container: Admitted) -> pod_api.ContainerResources:
         devices = [
