@@ -4,9 +4,9 @@ from typing import Any
 
 from cluster_harness.tools import PROJECT, Tools
 from cluster_harness.waiting import wait_for
+from cta_group_core.names import DEFAULT_RESOURCE_NAME
 
 TEAM = "team-a"
-RESOURCE = "nvidia.com/cta-group"
 FITTING = tuple(f"chat-{number}" for number in range(1, 6))
 REFUSED = "chat-6"
 NEIGHBOURS = ("team-b/coder", "team-b/embed", "team-b/train", "team-c/rerank", "team-c/summary")
@@ -67,13 +67,13 @@ def _create(tools: Tools, name: str) -> None:
 
 def _capacity(tools: Tools) -> str | None:
     (node,) = tools.objects("nodes")["items"]
-    groups = node["status"]["allocatable"].get(RESOURCE, "0")
+    groups = node["status"]["allocatable"].get(DEFAULT_RESOURCE_NAME, "0")
     return str(groups) if groups != "0" else None
 
 
 def _is_enforced(tools: Tools) -> bool:
     quotas = tools.objects("resourcequotas", "-n", TEAM)["items"]
-    return any(f"requests.{RESOURCE}" in quota.get("status", {}).get("used", {}) for quota in quotas)
+    return any(f"requests.{DEFAULT_RESOURCE_NAME}" in quota.get("status", {}).get("used", {}) for quota in quotas)
 
 
 def _has_sentence(tools: Tools) -> bool:

@@ -1,1 +1,1 @@
-"""Pure rules of CTA groups: units, ids, slices, placement, quota and plans; no I/O, no clock."""
+"""Pure rules of CTA groups, and the forms that all processes share (options, log lines); no I/O, no clock."""
