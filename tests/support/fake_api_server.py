@@ -1,4 +1,4 @@
-"""A fake Kubernetes API over HTTP: server-side apply of one kind, as far as the plugin uses it."""
+"""A fake Kubernetes API over HTTP: server-side apply of one kind and new events, as far as the plugin uses it."""
 
 import asyncio
 import json
@@ -17,6 +17,10 @@ class FakeApiServer:
 
     url: str = ""
     objects: dict[str, dict[str, Any]] = field(default_factory=dict)
+    events: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Events by namespace and name."""
+    annotations: dict[str, str] = field(default_factory=dict)
+    """What people wrote on every object."""
     requests: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
     """Path, content type and query of each request."""
     error: int | None = None
@@ -36,6 +40,20 @@ class FakeApiServer:
             self._changed.notify_all()
         return response
 
+    async def create_event(self, request: web.Request) -> web.Response:
+        """Create an event; one by its name is there already most often."""
+        body = json.loads(await request.read())
+        async with self._changed:
+            self.requests.append((request.path, request.content_type, dict(request.query)))
+            self._changed.notify_all()
+        if self.error:
+            return web.json_response({"kind": "Status", "message": "told to fail"}, status=self.error)
+        key = f"{request.match_info['namespace']}/{body['metadata']['name']}"
+        if key in self.events:
+            return web.json_response({"kind": "Status", "message": "already exists"}, status=409)
+        self.events[key] = body
+        return web.json_response(body, status=201)
+
     async def until_requests(self, count: int) -> None:
         """Wait until so many requests came."""
         async with asyncio.timeout(10), self._changed:
@@ -49,7 +67,7 @@ class FakeApiServer:
         kept = self.objects.setdefault(name, {"metadata": body["metadata"]})
         if is_status:
             kept["status"] = body["status"]
-        return web.json_response(kept)
+        return web.json_response({**kept, "metadata": {**kept["metadata"], "annotations": self.annotations}})
 
 
 @asynccontextmanager
@@ -60,6 +78,7 @@ async def fake_api_server(tls: ssl.SSLContext | None = None) -> AsyncIterator[Fa
     path = "/apis/ctagroup.dev/v1alpha1/ctanodes/{name}"
     app.router.add_patch(path, api.apply)
     app.router.add_patch(f"{path}/status", api.apply)
+    app.router.add_post("/api/v1/namespaces/{namespace}/events", api.create_event)
     runner = web.AppRunner(app)
     await runner.setup()
     try:

@@ -10,7 +10,8 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from cta_group_plugin.app import Edges, serve
+from cta_group_plugin.app import serve
+from cta_group_plugin.edges import Edges
 from cta_group_plugin.ports import Inventory
 from cta_group_plugin.settings import HealthSettings, RunSettings
 from cta_group_plugin.testing import FakeGpuSource, FakeKubelet, FakeMpsControl, FakeNodeApi, FakePodResources

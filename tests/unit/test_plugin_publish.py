@@ -6,6 +6,7 @@ from functools import partial
 import pytest
 
 from background import in_background
+from cta_group_core.health.inputs import XidSeen
 from cta_group_plugin.errors import ApiUnavailable
 from cta_group_plugin.metrics import Metrics
 from cta_group_plugin.publish import Publisher
@@ -13,7 +14,7 @@ from cta_group_plugin.report import NodeReport
 from cta_group_plugin.settings import EnforcementSettings
 from cta_group_plugin.state import NodeState
 from cta_group_plugin.status import status_of
-from plugin_values import account, groups, node_of, offer
+from plugin_values import account, groups, node_of, offer, uuid_of
 
 STATUS = partial(status_of, resource_name="nvidia.com/cta-group", enforcement=EnforcementSettings())
 
@@ -25,9 +26,10 @@ class WatchedApi:
         self.applied: list[NodeReport] = []
         self.attempts = 0
         self.is_away = False
+        self.word = ""
         self._attempted = asyncio.Condition()
 
-    async def apply(self, status: NodeReport) -> None:
+    async def apply(self, status: NodeReport) -> str:
         """Remember the status, or fail."""
         self.attempts += 1
         if not self.is_away:
@@ -36,6 +38,7 @@ class WatchedApi:
             self._attempted.notify_all()
         if self.is_away:
             raise ApiUnavailable("the API is away")
+        return self.word
 
     async def close(self) -> None:
         """Nothing to release."""
@@ -116,3 +119,20 @@ async def test_unchanged_account_is_confirmed_from_time_to_time(state: NodeState
     async with in_background(publisher(state, api, confirm=0.02).run):
         await api.until_attempts(3)
     assert len(set(api.applied)) == 1
+
+
+async def test_word_of_a_person_is_passed_on_and_asked_for_often_while_a_gpu_is_in_trouble(
+    state: NodeState, api: WatchedApi
+) -> None:
+    """An unchanged account is applied again soon then, because the answer carries the word."""
+    words: list[str] = []
+    state.learn_devices(node_of(1), offer(1), {uuid_of(0): (XidSeen(79),)})
+    made = Publisher(
+        state, api, STATUS, Metrics("test"), least_seconds=0.001, trouble_seconds=0.01, on_word=words.append
+    )
+    async with in_background(made.run):
+        await api.until_attempts(2)
+        assert words == []
+        api.word = "changed"
+        await api.until_attempts(api.attempts + 2)
+    assert set(words) == {"changed"}

@@ -42,6 +42,10 @@ ANNOTATION_ALIGN: Final = f"{API_GROUP}/align"
 ANNOTATION_MULTI_CONTAINER: Final = f"{API_GROUP}/multi-container"
 """Value "true": several containers of the pod may ask for groups, and may land on several GPUs."""
 
+ANNOTATION_REPAIRED: Final = f"{API_GROUP}/repaired"
+"""On a CTANode, written by people: its GPUs, or those whose UUIDs the text names, were repaired. Another text says it
+of another time; a date is a good one. Read by the node's plugin."""
+
 # --- annotations written by the operator
 ANNOTATION_ALIGNMENT: Final = f"{API_GROUP}/alignment"
 """On a pod: the changes made to its arguments at admission (JSON: flag, from, to, why)."""

@@ -5,39 +5,32 @@ import gc
 import signal
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, NoReturn
 
 from prometheus_client import disable_created_metrics
 
-from cta_group_core.profiles import profile_named
 from cta_group_plugin import __version__
 from cta_group_plugin.accounts import AccountKeeper
 from cta_group_plugin.adapters.cdi_files import CdiFiles
-from cta_group_plugin.adapters.driver_root import preload
-from cta_group_plugin.adapters.kube_api import ApiServer, KubeNodeApi
-from cta_group_plugin.adapters.pod_resources import KubeletPodResources
-from cta_group_plugin.adapters.simulated import SimulatedSource
-from cta_group_plugin.adapters.simulated_mps import SimulatedMpsControl
-from cta_group_plugin.adapters.state_folder import StateFolder, host_marks
-from cta_group_plugin.adapters.supervisor_client import SupervisorClient
+from cta_group_plugin.adapters.state_folder import host_marks
 from cta_group_plugin.answers import CdiRules, Rules
 from cta_group_plugin.ceilings import CeilingKeeper
 from cta_group_plugin.driver_threads import Asker
+from cta_group_plugin.edges import Edges, edges_of
 from cta_group_plugin.errors import BadSetting, PluginError
-from cta_group_plugin.gpu_source import GpuSource
-from cta_group_plugin.health_record import HealthStore, RecordKeeper
+from cta_group_plugin.health_record import RecordKeeper
 from cta_group_plugin.logs import EventLog
 from cta_group_plugin.metrics import Metrics
-from cta_group_plugin.ports import MpsControl, NodeApi, PodResources
+from cta_group_plugin.pod_events import EventTeller
 from cta_group_plugin.probes import ProbeChecks, ProbeServer, on_loop
 from cta_group_plugin.publish import Publisher
 from cta_group_plugin.registrar import Registrar
+from cta_group_plugin.report import NodeReport
 from cta_group_plugin.service import Allocator, DevicePluginService
 from cta_group_plugin.settings import DeviceList, RunSettings, SourceKind
 from cta_group_plugin.specifications import SpecificationKeeper
-from cta_group_plugin.state import NodeState
+from cta_group_plugin.state import NodeState, NodeView
 from cta_group_plugin.status import figures_of, status_of
 from cta_group_plugin.watcher import Watcher
 
@@ -46,19 +39,6 @@ _log = EventLog(__name__)
 _RESTART_SECONDS: Final = 5.0
 
 Part = Callable[[], Awaitable[None]]
-
-
-@dataclass(frozen=True, slots=True)
-class Edges:
-    """The world outside, behind its ports."""
-
-    gpus: GpuSource
-    mps: MpsControl
-    pod_resources: PodResources
-    node_api: NodeApi | None
-    """``None``: nothing is published."""
-    health_store: HealthStore | None = None
-    """``None``: nothing outlives this process."""
 
 
 def run(settings: RunSettings) -> int:
@@ -106,7 +86,24 @@ def _assemble(settings: RunSettings, edges: Edges, stack: AsyncExitStack) -> lis
     allocator = Allocator(state, ceilings, rules, metrics, accounts.ask_soon, ensure_devices=ensure_devices)
     service = partial(DevicePluginService, state, allocator)
     registrar = Registrar(state, settings.device_plugin_dir, settings.resource_name, service, metrics)
-    watcher = Watcher(
+    metrics.describe_node(lambda: status(state.view), lambda: figures_of(state.view))
+    if settings.metrics_address:
+        live = on_loop(registrar.liveness_problem)
+        checks = ProbeChecks(metrics.registry, live, lambda: state.view.readiness_problem)
+        stack.enter_context(ProbeServer(settings.metrics_address, checks))
+    parts: list[Part] = [
+        registrar.run,
+        _watcher(settings, edges, state, ceilings).run,
+        partial(_restarted, "accounts", accounts.run),
+        partial(_restarted, "ceilings", ceilings.run),
+    ]
+    if specifications:
+        parts.append(partial(_restarted, "specifications", specifications.run))
+    return [*parts, *_telling_parts(edges, state, metrics, status)]
+
+
+def _watcher(settings: RunSettings, edges: Edges, state: NodeState, ceilings: CeilingKeeper) -> Watcher:
+    return Watcher(
         state,
         edges.gpus,
         Asker(limit_seconds=settings.health.answer_seconds),
@@ -115,25 +112,25 @@ def _assemble(settings: RunSettings, edges: Edges, stack: AsyncExitStack) -> lis
         poll_seconds=settings.health.poll_seconds,
         on_program_fault=ceilings.ask_now,
     )
-    metrics.describe_node(lambda: status(state.view), lambda: figures_of(state.view))
-    if settings.metrics_address:
-        live = on_loop(registrar.liveness_problem)
-        checks = ProbeChecks(metrics.registry, live, lambda: state.view.readiness_problem)
-        stack.enter_context(ProbeServer(settings.metrics_address, checks))
-    parts: list[Part] = [
-        registrar.run,
-        watcher.run,
-        partial(_restarted, "accounts", accounts.run),
-        partial(_restarted, "ceilings", ceilings.run),
-    ]
-    if specifications:
-        parts.append(partial(_restarted, "specifications", specifications.run))
+
+
+def _telling_parts(
+    edges: Edges, state: NodeState, metrics: Metrics, status: Callable[[NodeView], NodeReport]
+) -> list[Part]:
+    """Return the parts that keep and tell what is known; the GPUs are served without them as well."""
+    parts: list[Part] = []
+    record = None
     if edges.health_store:
         record = RecordKeeper(state, edges.health_store, host_marks, on_failure=metrics.record_failures.inc)
         record.recall()
         parts.append(partial(_restarted, "health record", record.run))
     if edges.node_api:
-        parts.append(partial(_restarted, "publisher", Publisher(state, edges.node_api, status, metrics).run))
+        # Without a record nobody knows whether a person's word is a new one.
+        on_word = record.learn_word if record else None
+        publisher = Publisher(state, edges.node_api, status, metrics, on_word=on_word)
+        parts.append(partial(_restarted, "publisher", publisher.run))
+    if edges.events:
+        parts.append(partial(_restarted, "events", EventTeller(state, edges.events, edges.uid_of).run))
     return parts
 
 
@@ -147,33 +144,6 @@ def rules_of(settings: RunSettings) -> Rules:
 
 def _specification_keeper(settings: RunSettings, state: NodeState, rules: Rules) -> SpecificationKeeper | None:
     return SpecificationKeeper(state, CdiFiles(settings.cdi.folder), rules, rules.cdi) if rules.cdi else None
-
-
-def edges_of(settings: RunSettings) -> Edges:
-    """Return the real world, or its simulation where the settings say so. Raises BadSetting."""
-    return Edges(
-        gpus=_gpu_source(settings),
-        mps=SupervisorClient(settings.mps_socket) if settings.mps_socket else SimulatedMpsControl(),
-        pod_resources=KubeletPodResources(settings.pod_resources_socket, settings.resource_name),
-        node_api=_node_api(settings) if settings.publish else None,
-        health_store=StateFolder(settings.health.state_dir) if settings.health.state_dir else None,
-    )
-
-
-def _gpu_source(settings: RunSettings) -> GpuSource:
-    if settings.source is SourceKind.SIMULATED:
-        return SimulatedSource(profile_named(settings.profile), settings.count, settings.node_name)
-    from cta_group_plugin.adapters.nvml import NvmlSource  # noqa: PLC0415 - a simulated node needs no NVML
-
-    if settings.driver_root is not None:
-        preload(settings.driver_root)
-    return NvmlSource()
-
-
-def _node_api(settings: RunSettings) -> NodeApi:
-    if not settings.api_server:
-        raise BadSetting("--publish: no API server is known outside a pod; give --api-server, or --no-publish")
-    return KubeNodeApi(ApiServer(settings.api_server, settings.service_account_dir), settings.node_name)
 
 
 async def _run_until(stopping: asyncio.Event, parts: Sequence[Part]) -> int:

@@ -13,6 +13,7 @@
     ├── KubeletUnavailable     a socket of kubelet does not answer
     ├── StateUnavailable       the folder in which this process keeps things cannot be read or written
     ├── ApiUnavailable         the Kubernetes API does not answer, or refuses
+    ├── ApiRefused             the Kubernetes API will never take this request
     └── MpsUnavailable         the MPS control daemon or its supervisor does not answer
 """
 
@@ -59,6 +60,10 @@ class StateUnavailable(PluginError):
 
 class ApiUnavailable(PluginError):
     """The Kubernetes API does not answer or refuses; names the object."""
+
+
+class ApiRefused(PluginError):
+    """The Kubernetes API will never take this request; names the object and its sentence."""
 
 
 class MpsUnavailable(PluginError):

@@ -222,8 +222,11 @@ class PodResources(Protocol):
 class NodeApi(Protocol):
     """The CTANode object of this node in the Kubernetes API."""
 
-    async def apply(self, status: NodeReport) -> None:
-        """Create the object when absent and replace the fields that the plugin owns. Raises ApiUnavailable."""
+    async def apply(self, status: NodeReport) -> str:
+        """Create the object when absent and replace the fields that the plugin owns. Raises ApiUnavailable.
+
+        Returns what a person wrote on it to say that GPUs were repaired; empty when there is nothing.
+        """
 
     async def close(self) -> None:
         """Release the connection."""

@@ -33,11 +33,14 @@ class Publisher:
         *,
         least_seconds: float = 1.0,
         confirm_seconds: float = 600.0,
+        trouble_seconds: float = 15.0,
         wall_clock: Callable[[], float] = time.time,
+        on_word: Callable[[str], None] | None = None,
     ) -> None:
-        """``confirm_seconds``: an unchanged account is applied again, so that an object that was deleted comes back.
+        """Apply an unchanged account again after ``confirm_seconds``, so that an object that was deleted comes back.
 
-        The API server writes nothing when such an apply changes nothing.
+        While a GPU is in trouble it is after ``trouble_seconds``, since each apply also reads what people wrote on the
+        object, which ``on_word`` is told. The API server writes nothing when an apply changes nothing.
         """
         self._state = state
         self._api = api
@@ -45,7 +48,9 @@ class Publisher:
         self._metrics = metrics
         self._least_seconds = least_seconds
         self._confirm_seconds = confirm_seconds
+        self._trouble_seconds = trouble_seconds
         self._wall_clock = wall_clock
+        self._on_word = on_word
         self._written: NodeReport | None = None
         self._failures = 0
 
@@ -64,7 +69,7 @@ class Publisher:
         if self._failures:
             return
         try:
-            async with asyncio.timeout(self._confirm_seconds):
+            async with asyncio.timeout(self._trouble_seconds if view.faults else self._confirm_seconds):
                 while self._timed(self._status_of(view)) == self._written:
                     view = await self._state.change_after(view)
         except TimeoutError:
@@ -73,7 +78,7 @@ class Publisher:
     async def _write(self, status: NodeReport) -> None:
         timed = self._timed(status)
         try:
-            await self._api.apply(timed)
+            word = await self._api.apply(timed)
         except ApiUnavailable as problem:
             self._metrics.publish_failures.inc()
             if not self._failures:
@@ -85,6 +90,8 @@ class Publisher:
         self._metrics.published.inc()
         self._failures = 0
         self._written = timed
+        if word and self._on_word:
+            self._on_word(word)
 
     def _timed(self, status: NodeReport) -> NodeReport:
         return with_times(status, self._written, now=self._wall_clock())

@@ -9,11 +9,15 @@ import pytest
 
 from cluster_harness.api_client import ApiClient, Json
 from cluster_harness.control_plane import ControlPlane
-from cta_group_core.names import API_GROUP_VERSION, FIELD_MANAGER_PLUGIN
+from cta_group_core.names import ANNOTATION_REPAIRED, API_GROUP_VERSION, FIELD_MANAGER_PLUGIN
 from cta_group_core.nodes import NodeStatus
 from cta_group_plugin.adapters.kube_api import ApiServer, KubeNodeApi
+from cta_group_plugin.adapters.kube_events import KubeEvents
 from cta_group_plugin.errors import ApiUnavailable
+from cta_group_plugin.pod_events import PodEvent
+from cta_group_plugin.ports import PodName
 from cta_group_plugin.report import (
+    HEALTH_STATES,
     UNHEALTHY,
     AllocationReport,
     ConditionReport,
@@ -22,6 +26,7 @@ from cta_group_plugin.report import (
     NodeReport,
     PcieLink,
 )
+from group_pods import container, pod
 from kubectl import Kubectl
 
 _ACCOUNT = "/api/v1/namespaces/cta-group/serviceaccounts/cta-group-plugin/token"
@@ -92,17 +97,56 @@ async def test_the_plugin_s_own_code_publishes_with_these_rights_alone(
         allocations=(held,),
     )
     sick = replace(h100, uuid="GPU-1", index=1, health=UNHEALTHY, health_reason="XID 79 " * 100, largest_fit=0)
+    held_back = [
+        replace(h100, uuid=f"GPU-{state}", index=9, health=state, health_reason="x", notice="y", largest_fit=0)
+        for state in HEALTH_STATES
+    ]
     silent = GpuReport(
         uuid="GPU-unknown-2", index=2, product="unknown", compute_capability="unknown", health=UNHEALTHY, withheld="?"
     )
     node_api = KubeNodeApi(ApiServer(control_plane.server, tmp_path), "own-a")
     await node_api.apply(_report())
+    await node_api.apply(_report(*held_back))
     await node_api.apply(_report(h100, sick, silent))
     status = NodeStatus.model_validate(api.get(f"{_CTANODES}/own-a")["status"])
     assert (status.capacity, status.allocatable, status.free) == (256, 128, 96)
     assert [gpu.uuid for gpu in status.gpus] == ["GPU-0", "GPU-1", "GPU-unknown-2"]
     with pytest.raises(ApiUnavailable, match="may write the CTANode own-a only, not own-b"):
         await KubeNodeApi(ApiServer(control_plane.server, tmp_path), "own-b").apply(_report(h100))
+
+
+async def test_what_a_person_says_of_a_repair_comes_with_the_next_write(
+    token: str, control_plane: ControlPlane, api: ApiClient, tmp_path: Path
+) -> None:
+    """The plugin may not read its object, and need not: the answer to its write carries the annotation."""
+    (tmp_path / "token").write_text(token)
+    shutil.copy(control_plane.certificate_authority, tmp_path / "ca.crt")
+    node_api = KubeNodeApi(ApiServer(control_plane.server, tmp_path), "own-a")
+    assert await node_api.apply(_report()) == ""
+    api.patch(f"{_CTANODES}/own-a", {"metadata": {"annotations": {ANNOTATION_REPAIRED: "2026-11-30"}}})
+    assert await node_api.apply(_report()) == "2026-11-30"
+
+
+async def test_it_tells_pods_by_events_that_kubectl_shows(
+    token: str, control_plane: ControlPlane, api: ApiClient, namespace: str, tmp_path: Path
+) -> None:
+    """In the pod's namespace, with these rights alone; the same cause again is no second event and no error."""
+    (tmp_path / "token").write_text(token)
+    shutil.copy(control_plane.certificate_authority, tmp_path / "ca.crt")
+    made = api.create(f"/api/v1/namespaces/{namespace}/pods", pod(container(), gates=["example.com/hold"]))
+    event = PodEvent(
+        PodName(namespace, made["metadata"]["name"]),
+        made["metadata"]["uid"],
+        "GPUUnhealthy",
+        "GPU 0 (GPU-0) is unhealthy: XID 79",
+        key="GPU-0/1.0",
+    )
+    for _ in range(2):
+        await KubeEvents(ApiServer(control_plane.server, tmp_path), "own-a").write(event)
+    told = Kubectl.admin(control_plane).run("describe", "pod", event.pod.name, "-n", namespace).stdout
+    assert told.count("GPUUnhealthy") == 1
+    assert "cta-group-plugin" in told
+    assert "XID 79" in told
 
 
 def test_it_creates_and_updates_its_own_object(plugin: Kubectl, api: ApiClient) -> None:

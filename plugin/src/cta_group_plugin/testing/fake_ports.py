@@ -141,13 +141,16 @@ class FakeNodeApi:
 
     def __init__(self) -> None:
         self.applied: list[NodeReport] = []
+        self.word = ""
+        """What a person wrote on the object."""
         self.is_away = False
 
-    async def apply(self, status: NodeReport) -> None:
+    async def apply(self, status: NodeReport) -> str:
         """Remember the status, or raise ApiUnavailable."""
         if self.is_away:
             raise ApiUnavailable("the fake API is away")
         self.applied.append(status)
+        return self.word
 
     async def close(self) -> None:
         """Nothing to release."""

@@ -1,0 +1,154 @@
+"""Who is told what about a GPU in trouble, how often, and what happens when nobody listens."""
+
+import asyncio
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+
+import pytest
+
+from background import in_background
+from cta_group_core.health.inputs import FoundAgain, Lost, PollOk, Suspected, XidSeen
+from cta_group_core.ids import GroupId
+from cta_group_plugin.errors import ApiRefused, ApiUnavailable
+from cta_group_plugin.inventory import offer_of
+from cta_group_plugin.pod_events import EventTeller, PodEvent
+from cta_group_plugin.ports import MpsLoss, MpsState
+from cta_group_plugin.state import NodeState
+from plugin_values import RESERVE_MIB, account, groups, node_of, uuid_of
+
+
+@dataclass
+class Listener:
+    """An API that remembers what was written; a test can make it fail."""
+
+    problem: Exception | None = None
+    written: list[PodEvent] = field(default_factory=list)
+    attempts: int = 0
+
+    async def write(self, event: PodEvent) -> None:
+        """Remember the event, or fail."""
+        self.attempts += 1
+        if self.problem:
+            raise self.problem
+        self.written.append(event)
+
+    def told(self) -> list[tuple[str, str]]:
+        """Return pod and reason of each event, in order."""
+        return sorted((event.pod.name, event.reason) for event in self.written)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait for something that the teller brings about."""
+        async with asyncio.timeout(5):
+            while not condition():  # noqa: ASYNC110 - a fake tells nobody
+                await asyncio.sleep(0.001)
+
+
+@pytest.fixture
+async def state() -> NodeState:
+    """Return a node with two H100s; pods a and b hold groups of the first, c of the second."""
+    state = NodeState(wall_clock=lambda: 1e9)
+    state.learn_devices(node_of(2), offer_of(node_of(2), reserve_mib=RESERVE_MIB))
+    held = {"a": groups(0, range(32)), "b": groups(0, range(32, 64)), "c": groups(1, range(32))}
+    state.learn_account(account(held), asked_at=0.0)
+    return state
+
+
+def uid_of(ids: Collection[GroupId]) -> str | None:
+    """Return a UID that tells which groups were asked about."""
+    return f"uid-{min(group_id.number for group_id in ids)}"
+
+
+def teller(state: NodeState, api: Listener) -> EventTeller:
+    """Return a teller in a hurry."""
+    return EventTeller(state, api, uid_of, pause_seconds=0.0, retry_seconds=0.001, wall_clock=lambda: 1e9)
+
+
+async def test_pods_of_a_broken_gpu_are_told_once(state: NodeState) -> None:
+    """Each of its pods and no other, with the reason, however often the reason is seen again."""
+    api = Listener()
+    async with in_background(teller(state, api).run):
+        state.observe({uuid_of(0): (XidSeen(79),)})
+        await api.until(lambda: len(api.written) == 2)
+        state.observe({uuid_of(0): (XidSeen(79), XidSeen(48))})
+        state.observe({uuid_of(1): (Suspected("x"),)})
+        await asyncio.sleep(0.02)
+    assert api.told() == [("a", "GPUUnhealthy"), ("b", "GPUUnhealthy")]
+    event = next(event for event in api.written if event.pod.name == "b")
+    assert event.uid == "uid-32"
+    assert "GPU 0 " in event.message
+    assert "XID 79: the GPU fell off the PCIe bus" in event.message
+    assert "left alone" in event.message
+
+
+async def test_next_fault_of_a_gpu_is_told_again(state: NodeState) -> None:
+    """It is another cause, since it began at another time."""
+    api, now = Listener(), [1e9]
+    state = NodeState(wall_clock=lambda: now[0])
+    state.learn_devices(node_of(1), offer_of(node_of(1), reserve_mib=RESERVE_MIB))
+    state.learn_account(account({"a": groups(0, range(32))}), asked_at=0.0)
+    async with in_background(teller(state, api).run):
+        state.observe({uuid_of(0): (Lost("bus"),)})
+        await api.until(lambda: len(api.written) == 1)
+        state.observe({uuid_of(0): (FoundAgain(), PollOk(), PollOk(), PollOk())})
+        now[0] += 100
+        state.observe({uuid_of(0): (Lost("bus"),)})
+        await api.until(lambda: len(api.written) == 2)
+    assert len({event.key for event in api.written}) == 2
+
+
+async def test_pod_that_kubelet_lists_later_is_told_too(state: NodeState) -> None:
+    """As one whose groups were handed out a moment before the fault."""
+    api = Listener()
+    async with in_background(teller(state, api).run):
+        state.observe({uuid_of(1): (XidSeen(48),)})
+        await api.until(lambda: len(api.written) == 1)
+        state.learn_account(account({"c": groups(1, range(32)), "d": groups(1, range(32, 40))}), asked_at=state.now())
+        await api.until(lambda: len(api.written) == 2)
+    assert api.told() == [("c", "GPUUnhealthy"), ("d", "GPUUnhealthy")]
+
+
+async def test_end_of_a_daemon_is_told_to_whom_it_hit(state: NodeState) -> None:
+    """Those that held groups then; a pod that comes later has lost nothing."""
+    api = Listener()
+    lost = MpsState(ready=True, reason="", loss=MpsLoss(at=1e9, reason="it was killed", client_pids=(7,)))
+    async with in_background(teller(state, api).run):
+        state.learn_mps({uuid_of(0): lost, uuid_of(1): MpsState(ready=True, reason="")})
+        await api.until(lambda: len(api.written) == 2)
+        state.learn_account(account({"new": groups(0, range(64, 96))}), asked_at=state.now())
+        await asyncio.sleep(0.02)
+    assert api.told() == [("a", "MPSDaemonEnded"), ("b", "MPSDaemonEnded")]
+    assert "it was killed" in api.written[0].message
+    assert "CUDA contexts" in api.written[0].message
+
+
+async def test_end_of_a_daemon_long_ago_is_no_news(state: NodeState) -> None:
+    """The supervisor tells its last one for ever; who runs now may not have been there."""
+    api = Listener()
+    old = MpsState(ready=True, reason="", loss=MpsLoss(at=1e9 - 3600, reason="killed", client_pids=(7,)))
+    async with in_background(teller(state, api).run):
+        state.learn_mps({uuid_of(0): old})
+        state.observe({uuid_of(1): (XidSeen(48),)})
+        await api.until(lambda: len(api.written) == 1)
+    assert api.told() == [("c", "GPUUnhealthy")]
+
+
+async def test_api_that_is_away_delays_the_news(state: NodeState) -> None:
+    """Nothing is lost, and nothing is told twice."""
+    api = Listener(problem=ApiUnavailable("away"))
+    async with in_background(teller(state, api).run):
+        state.observe({uuid_of(0): (XidSeen(79),)})
+        await api.until(lambda: api.attempts > 3)
+        api.problem = None
+        await api.until(lambda: len(api.written) == 2)
+        await asyncio.sleep(0.01)
+    assert api.told() == [("a", "GPUUnhealthy"), ("b", "GPUUnhealthy")]
+
+
+async def test_event_that_is_refused_is_given_up(state: NodeState) -> None:
+    """A namespace that is going, most often; the other pods are told."""
+    api = Listener(problem=ApiRefused("namespace is terminating"))
+    async with in_background(teller(state, api).run):
+        state.observe({uuid_of(0): (XidSeen(79),)})
+        await api.until(lambda: api.attempts == 2)
+        await asyncio.sleep(0.01)
+    assert api.attempts == 2
