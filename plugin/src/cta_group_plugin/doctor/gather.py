@@ -12,9 +12,9 @@ from cta_group_core.compatibility.gpu_findings import ForeignProcess
 from cta_group_core.ids import GpuUuid
 from cta_group_plugin.adapters.owners import owners_of_gpus
 from cta_group_plugin.adapters.supervisor_look import look_at_supervisor
-from cta_group_plugin.app import Edges, edges_of
 from cta_group_plugin.doctor.host import HostLook, look_at_host
 from cta_group_plugin.doctor.processes import foreign_processes
+from cta_group_plugin.edges import Edges, edges_of
 from cta_group_plugin.errors import DriverAbsent, DriverError, DriverGone, KubeletUnavailable, MpsUnavailable
 from cta_group_plugin.gpu_source import GpuSource, Vitals, inventory_of
 from cta_group_plugin.ports import Account, BrokenGpu, GpuFacts, GpuProcess, Inventory, MpsState
