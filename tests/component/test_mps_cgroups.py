@@ -1,5 +1,8 @@
 """Daemons in cgroups of their own, over folders that stand for the host's hierarchies; tests/node has real ones."""
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +20,7 @@ from mps_supervising import ONE, Supervising
 from simulated_mps import FAST, SimulatedNode, environment_of, is_alive
 
 GPU = GpuUuid("GPU-7")
+CLONE_NEWCGROUP = 0x02000000  # linux/sched.h
 
 
 @pytest.fixture
@@ -125,3 +129,20 @@ def test_a_daemon_holds_nothing_of_its_starter_s_container(supervisors: Supervis
         assert environment["CUDA_VISIBLE_DEVICES"] == ONE
     finally:
         daemon.kill()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="another cgroup namespace takes root")
+def test_the_host_s_cgroup_namespace_is_joined() -> None:
+    """A process in a namespace of its own is in the one of a process of the host afterwards; joined twice is joined."""
+    program = f"""
+import ctypes, os
+from cta_group_plugin.mps.cgroups import join_host_cgroup_namespace
+own = lambda: os.readlink("/proc/self/ns/cgroup")
+host = own()
+assert ctypes.CDLL(None).unshare({CLONE_NEWCGROUP:#x}) == 0 and own() != host
+join_host_cgroup_namespace({os.getpid()})
+join_host_cgroup_namespace({os.getpid()})
+assert own() == host
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")

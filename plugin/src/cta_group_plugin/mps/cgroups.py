@@ -25,7 +25,6 @@ _CGROUP_KINDS: Final = frozenset({"cgroup", "cgroup2"})
 _CPUSET_FILES: Final = ("cpuset.cpus", "cpuset.mems")
 _CLONE_NEWCGROUP: Final = 0x02000000  # linux/sched.h; os.setns comes with Python 3.12
 _OURS: Final = Path("/proc/self/ns/cgroup")
-_HOST_S: Final = Path("/proc/1/ns/cgroup")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +68,17 @@ class DaemonCgroups:
                 (hierarchy / PARENT_NAME).rmdir()
 
 
-def join_host_cgroup_namespace() -> None:
+def join_host_cgroup_namespace(process: int = 1) -> None:
     """See the hierarchies as the host does. Raises OSError where that is not allowed.
 
     With cgroup version 2 a runtime may give a container a namespace that begins at its own cgroup, and the kernel then
-    moves nothing out of it. Process 1 is the host's where the pod shares the host's process ids.
+    moves nothing out of it. ``process`` is one of the host: 1 is, where the pod shares the host's process ids.
     """
-    if _OURS.stat().st_ino == _HOST_S.stat().st_ino:
+    theirs = Path(f"/proc/{process}/ns/cgroup")
+    if _OURS.stat().st_ino == theirs.stat().st_ino:
         return
     libc = ctypes.CDLL(None, use_errno=True)
-    namespace = os.open(_HOST_S, os.O_RDONLY | os.O_CLOEXEC)
+    namespace = os.open(theirs, os.O_RDONLY | os.O_CLOEXEC)
     try:
         if libc.setns(namespace, _CLONE_NEWCGROUP):
             raise OSError(ctypes.get_errno(), "the host's cgroup namespace cannot be joined")
