@@ -58,6 +58,8 @@ def checked_gpus(
     for uuid in sorted({group_id.gpu for group_id in ids}):
         if is_out(faults.get(uuid)):
             raise DoesNotFit(f"GPU {uuid} is unhealthy: {faults[uuid].reason}")
+        if withheld := offer.withheld_by_uuid.get(uuid):
+            raise DoesNotFit(f"GPU {withheld.facts.index} ({uuid}) offers no groups any more: {withheld.reason}")
     uuids = check_ids({uuid: gpu.units for uuid, gpu in offer.by_uuid.items()}, ids, shares=shares)
     return tuple(sorted((offer.by_uuid[uuid] for uuid in uuids), key=lambda gpu: gpu.facts.index))
 

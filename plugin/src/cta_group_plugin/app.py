@@ -16,6 +16,7 @@ from cta_group_plugin.adapters.cdi_files import CdiFiles
 from cta_group_plugin.adapters.state_folder import host_marks
 from cta_group_plugin.answers import CdiRules, Rules
 from cta_group_plugin.ceilings import CeilingKeeper
+from cta_group_plugin.claims import ClaimKeeper
 from cta_group_plugin.driver_threads import Asker
 from cta_group_plugin.edges import Edges, edges_of
 from cta_group_plugin.errors import BadSetting, PluginError
@@ -91,9 +92,12 @@ def _assemble(settings: RunSettings, edges: Edges, stack: AsyncExitStack) -> lis
         live = on_loop(registrar.liveness_problem)
         checks = ProbeChecks(metrics.registry, live, lambda: state.view.readiness_problem)
         stack.enter_context(ProbeServer(settings.metrics_address, checks))
+    watcher = _watcher(settings, edges, state, ceilings)
+    claims = ClaimKeeper(state, edges.pod_resources, watcher.look_soon)
     parts: list[Part] = [
         registrar.run,
-        _watcher(settings, edges, state, ceilings).run,
+        watcher.run,
+        partial(_restarted, "claims", claims.run),
         partial(_restarted, "accounts", accounts.run),
         partial(_restarted, "ceilings", ceilings.run),
     ]

@@ -7,6 +7,9 @@ pod whose ids are not healthy. So there are two ways to take a GPU out:
 * one that is held back until more is known (suspect, recovering, its MPS daemon away) keeps the ids healthy that
   somebody holds, and none else. Its pods are admitted again and wait before they start; nothing new comes.
 
+A GPU that is not offered any more (left out, claimed by another plugin) is listed by what its pods still hold, for the
+same reason.
+
 While kubelet admits its pods again, right after a registration, nobody may know yet who holds what: GPUs that are only
 held back are shown healthy then, and still neither chosen nor started on.
 """
@@ -28,10 +31,11 @@ def device_list(view: NodeView, *, is_readmitting: bool) -> Mapping[str, str]:
     """Return the health of every group by its text, in a stable order."""
     kept = groups_that_wait(view)
     shows_all = is_readmitting or not view.holders_are_known
-    return {
+    offered = {
         text: HEALTHY if _is_healthy(view, group_id, kept, shows_all=shows_all) else UNHEALTHY
         for text, group_id in view.offer.ids.items()
     }
+    return offered | {str(group_id): HEALTHY for group_id in sorted(groups_of_withheld(view))}
 
 
 def groups_that_wait(view: NodeView) -> frozenset[GroupId]:
@@ -40,6 +44,14 @@ def groups_that_wait(view: NodeView) -> frozenset[GroupId]:
     if not held_back:
         return frozenset()
     return frozenset(group_id for holder in view.holders for group_id in holder.ids if group_id.gpu in held_back)
+
+
+def groups_of_withheld(view: NodeView) -> frozenset[GroupId]:
+    """Return the groups that somebody still holds of GPUs that are not offered any more."""
+    withheld = view.offer.withheld_by_uuid
+    if not withheld:
+        return frozenset()
+    return frozenset(group_id for holder in view.holders for group_id in holder.ids if group_id.gpu in withheld)
 
 
 async def devices_after(state: NodeState, seen: NodeView, limit_seconds: float | None) -> NodeView:
@@ -55,7 +67,7 @@ async def devices_after(state: NodeState, seen: NodeView, limit_seconds: float |
 def _decides(view: NodeView) -> tuple[object, ...]:
     """Return what of a view decides about the devices."""
     out = {uuid: is_out(fault) for uuid, fault in view.faults.items()}
-    return view.offer, out, groups_that_wait(view), view.holders_are_known
+    return view.offer, out, groups_that_wait(view), groups_of_withheld(view), view.holders_are_known
 
 
 def _is_healthy(view: NodeView, group_id: GroupId, kept: frozenset[GroupId], *, shows_all: bool) -> bool:

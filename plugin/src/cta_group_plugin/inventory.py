@@ -53,11 +53,13 @@ class Offer:
     served: tuple[ServedGpu, ...] = ()
     withheld: tuple[WithheldGpu, ...] = ()
     by_uuid: Mapping[GpuUuid, ServedGpu] = field(init=False, compare=False)
+    withheld_by_uuid: Mapping[GpuUuid, WithheldGpu] = field(init=False, compare=False)
     ids: Mapping[str, GroupId] = field(init=False, compare=False)
     """Every group offered, by its text, in a stable order: parsed once, because kubelet sends all of them each time."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_uuid", {gpu.facts.uuid: gpu for gpu in self.served})
+        object.__setattr__(self, "withheld_by_uuid", {gpu.facts.uuid: gpu for gpu in self.withheld})
         ids = (GroupId(gpu.facts.uuid, number) for gpu in self.served for number in range(gpu.units.capacity))
         object.__setattr__(self, "ids", {str(group_id): group_id for group_id in ids})
 

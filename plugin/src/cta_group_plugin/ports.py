@@ -215,6 +215,9 @@ class PodResources(Protocol):
     async def account(self) -> Account:
         """Ask kubelet. Raises KubeletUnavailable."""
 
+    async def other_devices(self) -> Mapping[str, frozenset[str]]:
+        """Ask for the ids of the healthy devices of every resource but ours. Raises KubeletUnavailable."""
+
     async def close(self) -> None:
         """Release the connection."""
 

@@ -13,7 +13,7 @@ from typing import Final
 import grpc
 import grpc.aio
 
-from cta_group_core.errors import CtaGroupError, DoesNotFit, RequestRefused
+from cta_group_core.errors import CtaGroupError, DoesNotFit
 from cta_group_core.ids import GpuUuid
 from cta_group_core.rooms import SharePolicy
 from cta_group_plugin.allocation import (
@@ -29,7 +29,8 @@ from cta_group_plugin.allocation import (
 )
 from cta_group_plugin.answers import ContainerAnswer, Rules, answer_for
 from cta_group_plugin.ceilings import CeilingKeeper
-from cta_group_plugin.device_list import device_list, devices_after
+from cta_group_plugin.device_list import devices_after
+from cta_group_plugin.encoding import code_of, encoded, encoded_devices
 from cta_group_plugin.errors import CdiUnavailable, MpsUnavailable
 from cta_group_plugin.health import is_out
 from cta_group_plugin.inventory import ServedGpu
@@ -221,35 +222,3 @@ class DevicePluginService(DevicePluginServicer):
             self._allocator.note_refusal("PreStartContainer")
             await context.abort(grpc.StatusCode.UNAVAILABLE, str(waiting))
         return api.PreStartContainerResponse()
-
-
-def code_of(refused: CtaGroupError) -> grpc.StatusCode:
-    """Return the gRPC status of a refusal: whether there is no room now, or it can never be."""
-    if isinstance(refused, DoesNotFit):
-        return grpc.StatusCode.RESOURCE_EXHAUSTED
-    return (
-        grpc.StatusCode.FAILED_PRECONDITION
-        if isinstance(refused, RequestRefused)
-        else (grpc.StatusCode.INVALID_ARGUMENT)
-    )
-
-
-def encoded_devices(view: NodeView, *, is_readmitting: bool) -> api.ListAndWatchResponse:
-    """Return every group with its health as kubelet reads it, in a stable order."""
-    return api.ListAndWatchResponse(
-        devices=[
-            api.Device(ID=text, health=health)
-            for text, health in device_list(view, is_readmitting=is_readmitting).items()
-        ]
-    )
-
-
-def encoded(answer: ContainerAnswer) -> api.ContainerAllocateResponse:
-    """Return an answer as kubelet reads it."""
-    return api.ContainerAllocateResponse(
-        envs=dict(answer.environment),
-        mounts=[
-            api.Mount(container_path=str(path), host_path=str(path), read_only=True) for path in answer.read_only_mounts
-        ],
-        cdi_devices=[api.CDIDevice(name=name) for name in answer.cdi_devices],
-    )

@@ -37,6 +37,8 @@ class NodeView:
     """Why the driver does not even list the GPUs now, in words; what it said before stands."""
     offer: Offer = field(default_factory=Offer)
     health: Health = field(default_factory=Health)
+    other_devices: Mapping[str, frozenset[str]] | None = None
+    """Ids of the devices of other plugins, by resource. ``None``: kubelet was not asked yet."""
     holders: tuple[Holder, ...] = ()
     holders_are_known: bool = False
     """Whether kubelet was asked since this process started; before, there may be more holders than these."""
@@ -139,6 +141,12 @@ class NodeState:
     def learn_driver_trouble(self, problem: str) -> None:
         """Note that the driver fails at the simplest question, which says nothing of any GPU."""
         self._become(driver_trouble=problem)
+
+    def learn_other_devices(self, devices: Mapping[str, frozenset[str]]) -> bool:
+        """Take the devices of other plugins; return whether they are others than before."""
+        is_news = devices != self._view.other_devices
+        self._become(other_devices=dict(devices))
+        return is_news
 
     def learn_registration(self, registered_as: str, problem: str = "") -> None:
         """Note by which socket kubelet knows us, or why it does not."""

@@ -13,6 +13,7 @@ from typing import Final, NoReturn
 from cta_group_core.health.inputs import Seen
 from cta_group_core.health.xid_catalogue import XidRule
 from cta_group_core.ids import GpuUuid
+from cta_group_plugin.claims import claims_of
 from cta_group_plugin.driver_threads import Asker, DriverThread
 from cta_group_plugin.errors import DriverAbsent, DriverError, DriverGone
 from cta_group_plugin.gpu_choice import EVERY_GPU, GpuChoice
@@ -31,6 +32,7 @@ _WAIT_SECONDS: Final = 1.0
 _LOOK_FOR_DRIVER_SECONDS: Final = 30.0
 _LEAST_POLL_SECONDS: Final = 0.5
 """Between two polls, however many events ask for one."""
+_ASKED_SECONDS: Final = 1.0
 _LASTING_FAILURES: Final = 2
 """Polls in a row that fail before that is more than the driver's hiccup."""
 
@@ -70,6 +72,7 @@ class Watcher:
         """Watch for ever. Raises DriverGone, after the GPUs were withdrawn, when only a fresh process can go on."""
         try:
             await self._open()
+            await self._until_kubelet_was_asked()
             await self._watch()
         except DriverGone as gone:
             _log.error("driver_gone", problem=gone)
@@ -82,6 +85,10 @@ class Watcher:
             self._events.end()
             self._asker.end()
 
+    def look_soon(self) -> None:
+        """Poll without waiting for the next period."""
+        self._poll_soon.set()
+
     async def _open(self) -> None:
         """Open the driver; a node without one is idle, and looked at again from time to time."""
         while True:
@@ -93,6 +100,14 @@ class Watcher:
                 await asyncio.sleep(_LOOK_FOR_DRIVER_SECONDS)
             else:
                 return
+
+    async def _until_kubelet_was_asked(self) -> None:
+        """Wait a moment for who else serves GPUs here: what is offered first should not have to be taken back."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_ASKED_SECONDS):
+                view = self._state.view
+                while view.other_devices is None:
+                    view = await self._state.change_after(view)
 
     async def _watch(self) -> NoReturn:
         """Poll and follow events until one of both cannot go on."""
@@ -133,7 +148,9 @@ class Watcher:
 
     def _learn(self, poll: Poll) -> None:
         view = self._state.view
-        offer = _with_silent(self._offer_of(poll.inventory), view.offer)
+        claims = claims_of(view.other_devices or {}, poll.inventory.gpus)
+        owners = {gpu: ", ".join(sorted(resources)) for gpu, resources in claims.items()}
+        offer = _with_silent(self._offer_of(poll.inventory, owners=owners), view.offer)
         for gpu in offer.withheld:
             if gpu not in view.offer.withheld:
                 _log.warning("gpu_withheld", gpu=gpu.facts.uuid, product=gpu.facts.product, reason=gpu.reason)

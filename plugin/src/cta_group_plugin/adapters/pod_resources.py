@@ -1,5 +1,6 @@
 """kubelet's pod-resources socket: which container holds which groups."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -39,13 +40,38 @@ class KubeletPodResources:
         try:
             answer = await self._stub.List(api.ListPodResourcesRequest(), timeout=_TIMEOUT_SECONDS)
         except grpc.aio.AioRpcError as error:
-            told = f"{error.code().name}: {error.details()}"
-            raise KubeletUnavailable(with_hint(f"{self._socket}: List failed: {told}")) from error
+            raise self._unavailable("List", error) from error
         return account_of(answer, self._resource_name)
+
+    async def other_devices(self) -> Mapping[str, frozenset[str]]:
+        """Ask kubelet for the devices of other plugins. Raises KubeletUnavailable naming the socket.
+
+        Before Kubernetes 1.23, and with the question switched off, kubelet does not tell.
+        """
+        try:
+            answer = await self._stub.GetAllocatableResources(
+                api.AllocatableResourcesRequest(), timeout=_TIMEOUT_SECONDS
+            )
+        except grpc.aio.AioRpcError as error:
+            raise self._unavailable("GetAllocatableResources", error) from error
+        return devices_of(answer, self._resource_name)
 
     async def close(self) -> None:
         """Close the channel."""
         await self._channel.close()
+
+    def _unavailable(self, call: str, error: grpc.aio.AioRpcError) -> KubeletUnavailable:
+        told = f"{error.code().name}: {error.details()}"
+        return KubeletUnavailable(with_hint(f"{self._socket}: {call} failed: {told}"))
+
+
+def devices_of(answer: api.AllocatableResourcesResponse, resource_name: str) -> Mapping[str, frozenset[str]]:
+    """Return the ids of every other resource; kubelet may list each device as an entry of its own."""
+    ids: dict[str, set[str]] = {}
+    for devices in answer.devices:
+        if devices.resource_name != resource_name:
+            ids.setdefault(devices.resource_name, set()).update(devices.device_ids)
+    return {resource: frozenset(members) for resource, members in ids.items()}
 
 
 def account_of(answer: api.ListPodResourcesResponse, resource_name: str) -> Account:

@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from cta_group_core.compatibility.gpu_findings import ForeignProcess
 from cta_group_core.ids import GpuUuid
-from cta_group_plugin.adapters.owners import owners_of_gpus
 from cta_group_plugin.adapters.supervisor_look import look_at_supervisor
+from cta_group_plugin.claims import claims_of
 from cta_group_plugin.doctor.host import HostLook, look_at_host
 from cta_group_plugin.doctor.processes import foreign_processes
 from cta_group_plugin.edges import Edges, edges_of
@@ -77,6 +77,7 @@ async def examine(settings: DoctorSettings, edges: Edges | None = None) -> Exami
         driver = await _driver(edges.gpus, settings.driver_seconds)
         pod_resources = look_at(run.pod_resources_socket)
         account, account_problem = await _account(edges, pod_resources)
+        others = await _other_devices(edges) if account else {}
         supervisor = look_at(run.mps_socket) if run.mps_socket else None
         mps, mps_problem = await _mps(supervisor)
     finally:
@@ -89,7 +90,7 @@ async def examine(settings: DoctorSettings, edges: Edges | None = None) -> Exami
         pod_resources=pod_resources,
         account=account,
         account_problem=account_problem,
-        owners=await owners_of_gpus(run.pod_resources_socket, run.resource_name) if account else {},
+        owners=claims_of(others, driver.inventory.gpus) if driver.inventory else {},
         supervisor=supervisor,
         mps=mps,
         mps_problem=mps_problem,
@@ -166,6 +167,13 @@ async def _account(edges: Edges, socket: SocketLook) -> tuple[Account | None, st
         return await edges.pod_resources.account(), ""
     except KubeletUnavailable as problem:
         return None, str(problem)
+
+
+async def _other_devices(edges: Edges) -> Mapping[str, frozenset[str]]:
+    try:
+        return await edges.pod_resources.other_devices()
+    except KubeletUnavailable:
+        return {}  # kubelets of before 1.23 do not tell
 
 
 async def _mps(socket: SocketLook | None) -> tuple[Mapping[GpuUuid, MpsState], str]:

@@ -123,6 +123,8 @@ class FakePodResources:
 
     def __init__(self) -> None:
         self.told: Account | KubeletUnavailable = Account()
+        self.others: dict[str, frozenset[str]] = {}
+        """Devices of other plugins, by resource."""
         self.asked = 0
 
     async def account(self) -> Account:
@@ -131,6 +133,10 @@ class FakePodResources:
         if isinstance(self.told, KubeletUnavailable):
             raise self.told
         return self.told
+
+    async def other_devices(self) -> Mapping[str, frozenset[str]]:
+        """Return what was set."""
+        return dict(self.others)
 
     async def close(self) -> None:
         """Nothing to release."""

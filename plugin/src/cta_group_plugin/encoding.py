@@ -1,0 +1,41 @@
+"""The plugin's answers as kubelet reads them."""
+
+import grpc
+
+from cta_group_core.errors import CtaGroupError, DoesNotFit, RequestRefused
+from cta_group_plugin.answers import ContainerAnswer
+from cta_group_plugin.device_list import device_list
+from cta_group_plugin.kubelet_api import deviceplugin_v1beta1_pb2 as api
+from cta_group_plugin.state import NodeView
+
+
+def code_of(refused: CtaGroupError) -> grpc.StatusCode:
+    """Return the gRPC status of a refusal: whether there is no room now, or it can never be."""
+    if isinstance(refused, DoesNotFit):
+        return grpc.StatusCode.RESOURCE_EXHAUSTED
+    return (
+        grpc.StatusCode.FAILED_PRECONDITION
+        if isinstance(refused, RequestRefused)
+        else (grpc.StatusCode.INVALID_ARGUMENT)
+    )
+
+
+def encoded_devices(view: NodeView, *, is_readmitting: bool) -> api.ListAndWatchResponse:
+    """Return every group with its health as kubelet reads it, in a stable order."""
+    return api.ListAndWatchResponse(
+        devices=[
+            api.Device(ID=text, health=health)
+            for text, health in device_list(view, is_readmitting=is_readmitting).items()
+        ]
+    )
+
+
+def encoded(answer: ContainerAnswer) -> api.ContainerAllocateResponse:
+    """Return an answer as kubelet reads it."""
+    return api.ContainerAllocateResponse(
+        envs=dict(answer.environment),
+        mounts=[
+            api.Mount(container_path=str(path), host_path=str(path), read_only=True) for path in answer.read_only_mounts
+        ],
+        cdi_devices=[api.CDIDevice(name=name) for name in answer.cdi_devices],
+    )
