@@ -89,7 +89,7 @@ def test_a_folder_without_hierarchies_is_a_wrong_setting(mps_node: SimulatedNode
     """A supervisor that was told to let daemons outlive it does not start without being able to."""
     settings = replace(mps_node.settings, cgroup_root=tmp_path)
     with pytest.raises(BadSetting, match=f"--cgroup-root={tmp_path}: no cgroup hierarchy"):
-        build_supervisor(settings, MpsMetrics("test", most_clients=48), FAST)
+        build_supervisor(settings, MpsMetrics("test"), FAST)
 
 
 @pytest.mark.parametrize(("is_possible", "told"), [(True, 1), (False, 0)])

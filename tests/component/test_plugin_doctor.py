@@ -143,4 +143,4 @@ async def test_bad_input(examined: ExaminedNode) -> None:
     """A wrong setting is told in a sentence and ends with 2."""
     status, _, errors = await examined.runs("--max-clients=1000")
     assert status == 2
-    assert "must be a whole number from 1 to 60" in errors
+    assert "must be a whole number from 0 to 60" in errors

@@ -118,7 +118,6 @@ def test_the_supervisor_understands_its_arguments_and_serves_where_the_plugin_as
     assert mps.simulated is (scenario == "simulated")
     assert mps.control_binary == "nvidia-cuda-mps-control"
     assert mps.driver_root == plugin.driver_root == (Path("/driver") if scenario == "driver-root" else None)
-    assert mps.max_clients == plugin.max_clients
     default = MpsSettings()
     assert mps.compute_mode is default.compute_mode
     assert mps.cgroup_root == Path("/sys/fs/cgroup")

@@ -49,7 +49,7 @@ def test_the_metrics_of_a_query_are_found() -> None:
 @cache
 def declared() -> frozenset[str]:
     """Return every name that the processes can tell, from the code that declares it."""
-    plugin, operator, mps = PluginMetrics("test"), OperatorMetrics("test"), MpsMetrics("test", most_clients=48)
+    plugin, operator, mps = PluginMetrics("test"), OperatorMetrics("test"), MpsMetrics("test")
     world = World()
     plugin.describe_node(world.node, lambda: NodeFigures(world.mps()))
     operator.follow(_full_figures)

@@ -4,8 +4,6 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
-from prometheus_client import generate_latest
-
 from cta_group_core.ids import GpuUuid
 from cta_group_plugin.mps.app import build_supervisor
 from cta_group_plugin.mps.folders import gpus_with_folders
@@ -26,7 +24,7 @@ class Supervising:
 
     node: SimulatedNode
     stack: AsyncExitStack
-    metrics: MpsMetrics = field(default_factory=lambda: MpsMetrics("test", most_clients=48))
+    metrics: MpsMetrics = field(default_factory=lambda: MpsMetrics("test"))
 
     async def start(
         self, timing: Timing = FAST, *, settings: MpsSettings | None = None, modes: ComputeModes | None = None
@@ -40,11 +38,6 @@ class Supervising:
     def count(self, metric: str, gpu: GpuUuid = ONE, **labels: str) -> float | None:
         """Return the value of a metric, named without its prefix; None when there is no such series."""
         return self.metrics.registry.get_sample_value(f"cta_group_{metric}", {"gpu_uuid": gpu, **labels})
-
-    @property
-    def told(self) -> str:
-        """The metrics as Prometheus reads them."""
-        return generate_latest(self.metrics.registry).decode()
 
 
 @asynccontextmanager

@@ -13,6 +13,7 @@ from cta_group_plugin.allocation import (
     check_clients,
     check_start,
     checked_gpus,
+    clients_allowed,
     largest_fractions,
     parse_ids,
     preferred_ids,
@@ -21,7 +22,7 @@ from cta_group_plugin.answers import ContainerAnswer, Rules, answer_for
 from cta_group_plugin.inventory import Offer
 from cta_group_plugin.ledger import Holder, HolderKind
 from cta_group_plugin.settings import EnforcementSettings
-from plugin_values import RULES, faults, groups, offer, uuid_of
+from plugin_values import RULES, faults, groups, node_of, offer, uuid_of
 
 PIPE = f"/run/cta-group/mps/{uuid_of(0)}/pipe"
 
@@ -184,17 +185,26 @@ def test_text_that_is_no_group_is_refused() -> None:
 
 def test_more_clients_than_allowed_are_refused_with_the_number() -> None:
     """The third container on a GPU for two is refused; on another GPU it is not."""
-    made, rules = offer(2), replace(RULES, max_clients=2)
+    made = offer(2)
     holders = [holder(groups(0, range(8))), holder(groups(0, range(8, 16)), HolderKind.GRANTED)]
     with pytest.raises(DoesNotFit, match=r"has 2 containers, and no more than 2 may share a GPU"):
-        check_clients(made.served[0], groups(0, range(16, 24)), holders, rules)
-    check_clients(made.served[1], groups(1, range(8)), holders, rules)
+        check_clients(made.served[0], groups(0, range(16, 24)), holders, 2)
+    check_clients(made.served[1], groups(1, range(8)), holders, 2)
+
+
+@pytest.mark.parametrize(
+    ("setting", "cuda", "allowed"), [(0, None, 48), (0, "13.0", 48), (0, "13.1", 60), (0, "?", 48), (7, "13.1", 7)]
+)
+def test_the_driver_says_how_many_may_share_a_gpu(setting: int, cuda: str | None, allowed: int) -> None:
+    """An MPS server takes 48 clients up to CUDA 13.0 and 60 later; a setting goes before."""
+    assert clients_allowed(setting, replace(node_of(1), cuda_version=cuda)) == allowed
+    assert clients_allowed(0, None) == 48
 
 
 def test_pod_that_reuses_groups_is_not_a_second_client() -> None:
     """An app container with the groups of its init container does not count twice."""
     holders = [holder(groups(0, range(16)), HolderKind.GRANTED)]
-    check_clients(offer(1).served[0], groups(0, range(8)), holders, replace(RULES, max_clients=1))
+    check_clients(offer(1).served[0], groups(0, range(8)), holders, 1)
 
 
 def test_largest_share_of_each_shared_gpu() -> None:

@@ -85,7 +85,7 @@ def test_supervisor_serves_in_its_folder() -> None:
     [
         (["--profile", "h100"], "GPU profile 'h100' is not known; known: h100-sxm"),
         (["--count", "-1"], "must be a whole number from 0 to 64"),
-        (["--max-clients", "61"], "must be a whole number from 1 to 60"),
+        (["--max-clients", "61"], "must be a whole number from 0 to 60"),
         (["--device-list", "volume-mounts"], "must be one of envvar, cdi"),
         (["--cdi-gpu-kind", "nvidia.com"], "must look like nvidia.com/gpu, or be empty"),
         (["--xid-policy", '{"deadly": [1]}'], "'deadly' is no class that can be set"),

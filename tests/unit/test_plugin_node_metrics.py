@@ -31,7 +31,7 @@ def registry_of(state: NodeState) -> CollectorRegistry:
     registry.register(
         NodeCollector(
             lambda: status_of(state.view, resource_name="nvidia.com/cta-group", enforcement=enforcement),
-            lambda: figures_of(state.view),
+            lambda: figures_of(state.view, max_clients=0),
         )
     )
     return registry

@@ -3,13 +3,15 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
+from cta_group_core.compatibility.enforcement import most_mps_clients
+from cta_group_core.compatibility.versions import CudaVersion, parsed_or_none
 from cta_group_core.errors import DoesNotFit
 from cta_group_core.ids import GpuUuid, GroupId, by_gpu
 from cta_group_core.placement import check_ids, choose_ids
-from cta_group_plugin.answers import Rules
 from cta_group_plugin.health import Faults, is_out
 from cta_group_plugin.inventory import Offer, ServedGpu
 from cta_group_plugin.ledger import Holder, HolderKind
+from cta_group_plugin.ports import Inventory
 
 Shares = Mapping[GpuUuid, frozenset[int]]
 """Sizes of the shares that are held on each GPU; one that is not named has none."""
@@ -87,13 +89,19 @@ def clients_on(gpu: GpuUuid, holders: Iterable[Holder], *, but: frozenset[GroupI
     return sum(gpu in holder.gpus and holder.kind in _CLIENTS and holder.ids.isdisjoint(but) for holder in holders)
 
 
-def check_clients(gpu: ServedGpu, ids: frozenset[GroupId], holders: Iterable[Holder], rules: Rules) -> None:
-    """Raise DoesNotFit when one more container on ``gpu`` would be more than an MPS server takes."""
+def clients_allowed(setting: int, inventory: Inventory | None) -> int:
+    """Return how many containers may share a GPU: the setting, or when it is 0 what the driver's MPS server takes."""
+    told = inventory.cuda_version if inventory else None
+    return setting or most_mps_clients(parsed_or_none(CudaVersion.parse, told))
+
+
+def check_clients(gpu: ServedGpu, ids: frozenset[GroupId], holders: Iterable[Holder], most: int) -> None:
+    """Raise DoesNotFit when one more container on ``gpu`` would be more than ``most``."""
     others = clients_on(gpu.facts.uuid, holders, but=ids)
-    if others >= rules.max_clients:
+    if others >= most:
         raise DoesNotFit(
             f"GPU {gpu.facts.index} ({gpu.facts.uuid}) has {others} containers, and no more than "
-            f"{rules.max_clients} may share a GPU; ask for larger shares or raise the limit of clients"
+            f"{most} may share a GPU; ask for larger shares or raise the limit of clients"
         )
 
 

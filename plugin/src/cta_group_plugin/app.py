@@ -87,7 +87,7 @@ def _assemble(settings: RunSettings, edges: Edges, stack: AsyncExitStack) -> lis
     allocator = Allocator(state, ceilings, rules, metrics, accounts.ask_soon, ensure_devices=ensure_devices)
     service = partial(DevicePluginService, state, allocator)
     registrar = Registrar(state, settings.device_plugin_dir, settings.resource_name, service, metrics)
-    metrics.describe_node(lambda: status(state.view), lambda: figures_of(state.view))
+    metrics.describe_node(lambda: status(state.view), lambda: figures_of(state.view, max_clients=rules.max_clients))
     if settings.metrics_address:
         live = on_loop(registrar.liveness_problem)
         checks = ProbeChecks(metrics.registry, live, lambda: state.view.readiness_problem)

@@ -130,7 +130,8 @@ def _add_slice_options(options: Options, default: RunSettings) -> None:
     meaning = "kind of the CDI devices that bring GPU and driver; empty: our own bring the device files (with cdi)"
     options.add("--cdi-gpu-kind", cdi_kind, default.cdi.gpu_kind, meaning, "KIND")
     options.add("--reserve-mib", whole_number(0, 1 << 20), default.reserve_mib, "MiB of a GPU never given out", "MIB")
-    options.add("--max-clients", whole_number(1, 60), default.max_clients, "containers on one GPU at most", "N")
+    meaning = "containers on one GPU at most; 0: as many as its MPS server takes, 48 up to CUDA 13.0 and 60 later"
+    options.add("--max-clients", whole_number(0, 60), default.max_clients, meaning, "N")
     options.add_switch("--enforce-compute", "limit the SMs of a slice", default=default.enforcement.compute)
     options.add_switch("--enforce-memory", "limit the memory of a slice", default=default.enforcement.memory)
     modes = one_of(*(mode.value for mode in SharePolicy))
@@ -153,7 +154,6 @@ def _add_mps_options(options: Options) -> None:
     uses = one_of(*(use.value for use in ComputeModeUse))
     meaning = "exclusive: nobody but the MPS server uses a shared GPU; untouched: no compute mode is changed"
     options.add("--compute-mode", uses, default.compute_mode.value, meaning, "USE")
-    options.add("--max-clients", whole_number(1, 60), default.max_clients, "clients that MPS takes on one GPU", "N")
     options.add_switch("--simulated", "run this project's simulated control daemon instead", default=default.simulated)
     _add_process_options(options, default.metrics_address)
 
@@ -210,7 +210,6 @@ def mps_settings(parsed: argparse.Namespace, environment: Mapping[str, str]) -> 
         driver_root=parsed.driver_root,
         cgroup_root=parsed.cgroup_root,
         compute_mode=ComputeModeUse(parsed.compute_mode),
-        max_clients=parsed.max_clients,
         simulated=parsed.simulated,
         environment={name: environment[name] for name in _INHERITED_BY_DAEMONS if name in environment},
         metrics_address=parsed.metrics_address,

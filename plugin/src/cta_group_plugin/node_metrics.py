@@ -25,6 +25,8 @@ class NodeFigures:
     """How many XIDs of each class every GPU had since the process started."""
     withheld: Mapping[GpuUuid, WithheldCause] = field(default_factory=dict)
     """Why GPUs offer nothing."""
+    most_clients: int = 0
+    """How many containers may share a GPU."""
 
 
 class NodeCollector(Collector):
@@ -42,7 +44,7 @@ class NodeCollector(Collector):
             *node_series(status, excluded),
             *health_series(status, figures.xids),
             withheld_series(status, figures.withheld),
-            mps_series(figures.mps),
+            *mps_series(figures.mps, figures.most_clients),
         ]
 
 
@@ -91,12 +93,14 @@ def withheld_series(status: NodeReport, causes: Mapping[GpuUuid, WithheldCause])
     return withheld
 
 
-def mps_series(states: Mapping[GpuUuid, MpsState]) -> Metric:
-    """Return one series for each GPU that is shared."""
+def mps_series(states: Mapping[GpuUuid, MpsState], most_clients: int) -> list[Metric]:
+    """Return one series for each GPU that is shared, and how many clients each of them may have."""
     ready = _gauge("mps_ready", "1 when the MPS daemon of a shared GPU enforces its limits", ("gpu_uuid",))
     for uuid, state in states.items():
         ready.add_metric((uuid,), int(state.ready))
-    return ready
+    ceiling = _gauge("mps_clients_ceiling", "Containers that may share a GPU", ())
+    ceiling.add_metric((), most_clients)
+    return [ready, ceiling]
 
 
 def _gauge(name: str, meaning: str, labels: Iterable[str]) -> GaugeMetricFamily:

@@ -21,6 +21,7 @@ from cta_group_plugin.allocation import (
     check_clients,
     check_start,
     checked_gpus,
+    clients_allowed,
     clients_on,
     is_fraction,
     parse_ids,
@@ -105,7 +106,7 @@ class Allocator:
         ids = parse_ids(view.offer, texts)
         gpus = checked_gpus(view.offer, view.faults, ids, self._shares(view, texts))
         if is_fraction(gpus, ids):
-            check_clients(gpus[0], ids, view.holders, self._rules)
+            check_clients(gpus[0], ids, view.holders, self._most_clients(view))
         answer = answer_for(gpus, ids, self._rules)
         self._state.note_grant(ids)
         self._on_grant()
@@ -142,8 +143,11 @@ class Allocator:
             return None
         return shares_held(view.holders, but=parse_ids(view.offer, asked))
 
+    def _most_clients(self, view: NodeView) -> int:
+        return clients_allowed(self._rules.max_clients, view.inventory)
+
     def _closed_gpus(self, view: NodeView) -> set[GpuUuid]:
-        most = self._rules.max_clients
+        most = self._most_clients(view)
         crowded = (uuid for uuid in view.offer.by_uuid if clients_on(uuid, view.holders) >= most)
         return {*(uuid for uuid, fault in view.faults.items() if is_out(fault)), *crowded}
 

@@ -109,8 +109,8 @@ class RunSettings:
     """Memory of each GPU that is never given out, MiB."""
     choice: GpuChoice = EVERY_GPU
     """Which GPUs are served, and what is so about them whatever the driver says."""
-    max_clients: int = 48
-    """Containers on one GPU at most. The MPS server takes 48 clients up to CUDA 13.0 and 60 later."""
+    max_clients: int = 0
+    """Containers on one GPU at most. 0: as many as the MPS server takes clients, 48 up to CUDA 13.0 and 60 later."""
     enforcement: EnforcementSettings = EnforcementSettings()
     device_list: DeviceList = DeviceList.ENVVAR
     cdi: CdiSettings = CdiSettings()
@@ -144,8 +144,6 @@ class MpsSettings:
     cgroup_root: Path | None = None
     """Where the host's cgroups are visible. ``None``: daemons stay in the supervisor's and end with its container."""
     compute_mode: ComputeModeUse = ComputeModeUse.EXCLUSIVE
-    max_clients: int = 48
-    """Told as a metric beside the clients that there are."""
     simulated: bool = False
     """Run the simulated control daemon of this project instead of NVIDIA's."""
     environment: Mapping[str, str] = field(default_factory=dict)

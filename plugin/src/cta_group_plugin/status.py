@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from cta_group_core.health.verdict import Verdict
 from cta_group_core.ids import GpuUuid, GroupId
 from cta_group_core.rooms import GpuRoom, SharePolicy, largest_fit
-from cta_group_plugin.allocation import Shares, shares_held
+from cta_group_plugin.allocation import Shares, clients_allowed, shares_held
 from cta_group_plugin.conditions import conditions_of, health_word, notices_of
 from cta_group_plugin.inventory import ServedGpu
 from cta_group_plugin.ledger import Holder
@@ -135,12 +135,13 @@ def _broken(broken: Sequence[BrokenGpu], served: set[GpuUuid]) -> list[GpuReport
     ]
 
 
-def figures_of(view: NodeView) -> NodeFigures:
-    """Return what metrics tell beside the status."""
+def figures_of(view: NodeView, *, max_clients: int) -> NodeFigures:
+    """Return what metrics tell beside the status; ``max_clients`` is the setting."""
     return NodeFigures(
         mps=view.mps,
         xids=view.health.xids,
         withheld={gpu.facts.uuid: gpu.cause for gpu in view.offer.withheld},
+        most_clients=clients_allowed(max_clients, view.inventory),
     )
 
 

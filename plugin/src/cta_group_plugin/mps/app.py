@@ -50,7 +50,7 @@ def run(settings: MpsSettings) -> int:
 
 async def _run(settings: MpsSettings) -> None:
     stop = _stop_signal()
-    metrics = MpsMetrics(__version__, most_clients=settings.max_clients)
+    metrics = MpsMetrics(__version__)
     supervisor = build_supervisor(settings, metrics, SIMULATED if settings.simulated else Timing())
     await supervisor.adopt(gpus_with_folders(settings.mps_root))
     try:

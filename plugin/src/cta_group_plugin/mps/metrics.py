@@ -15,8 +15,7 @@ _LABELS: Final = ("gpu_uuid",)
 class MpsMetrics:
     """The registry of this process and what counts in it."""
 
-    def __init__(self, version: str, *, most_clients: int) -> None:
-        """``most_clients`` is how many clients MPS takes on one GPU."""
+    def __init__(self, version: str) -> None:
         self.registry = CollectorRegistry()
         self._ready = self._gauge("mps_daemon_ready", "1 when the MPS daemon of a GPU answers with the demanded limits")
         self._percent = self._gauge("mps_daemon_sm_percent", "Share of the SMs that a new MPS client gets at most")
@@ -27,8 +26,6 @@ class MpsMetrics:
         self._ends = self._counter("mps_daemon_ends", "MPS daemons that ended without being asked to")
         self._lost = self._counter("mps_clients_lost", "MPS clients that died with their daemon or its server")
         self._kills = self._counter("mps_daemon_kills", "MPS daemons killed because of a trouble", "trouble")
-        ceiling = f"{METRIC_PREFIX}mps_clients_ceiling"
-        Gauge(ceiling, "Clients that MPS takes on one GPU at most", registry=self.registry).set(most_clients)
         build = Gauge(f"{METRIC_PREFIX}build_info", "Version of this process", ["version"], registry=self.registry)
         build.labels(version=version).set(1)
 
