@@ -17,7 +17,7 @@ from cta_group_plugin.mps.launcher import Launcher
 from cta_group_plugin.mps.metrics import MpsMetrics
 from cta_group_plugin.mps.program import simulated_program
 from mps_supervising import ONE, Supervising
-from simulated_mps import FAST, SimulatedNode, environment_of, is_alive
+from simulated_mps import FAST, SimulatedNode, environment_of, eventually, is_alive
 
 GPU = GpuUuid("GPU-7")
 CLONE_NEWCGROUP = 0x02000000  # linux/sched.h
@@ -114,7 +114,9 @@ def test_a_daemon_serves_whether_or_not_it_could_be_moved(
         daemon.kill()
 
 
-def test_a_daemon_holds_nothing_of_its_starter_s_container(supervisors: Supervising, mps_node: SimulatedNode) -> None:
+async def test_a_daemon_holds_nothing_of_its_starter_s_container(
+    supervisors: Supervising, mps_node: SimulatedNode
+) -> None:
     """Its streams are files of the host, it leads its session, and its folders are those of its GPU alone."""
     launcher = Launcher(simulated_program(mps_node.settings.environment), None, supervisors.metrics)
     daemon = launcher.start(MpsFolders.under(mps_node.root, ONE))
@@ -123,6 +125,8 @@ def test_a_daemon_holds_nothing_of_its_starter_s_container(supervisors: Supervis
         streams = [str((opened / number).readlink()) for number in ("0", "1", "2")]
         log = mps_node.root / ONE / "log"
         assert streams == ["/dev/null", str(log / "daemon.out"), str(log / "daemon.out")]
+        # The kernel lets a starter go on a moment before the environment of what it started can be read.
+        await eventually(lambda: environment_of(daemon.process.pid) != {}, "the environment can be read")
         environment = environment_of(daemon.process.pid)
         assert environment["CUDA_MPS_PIPE_DIRECTORY"] == str(mps_node.pipe(ONE))
         assert environment["CUDA_MPS_LOG_DIRECTORY"] == str(log)
