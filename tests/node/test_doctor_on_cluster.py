@@ -1,0 +1,29 @@
+"""Both doctors on a real node with the release: they find what is so there and nothing else."""
+
+import json
+
+from cluster_harness.cluster import Cluster
+from cluster_harness.tools import Tools
+from doctor_in_pod import findings_in_pod
+from team import Team
+
+
+def test_kubectl_cta_doctor_finds_what_is_so(tools: Tools, cluster: Cluster, team: Team) -> None:
+    """Simulated GPUs, and this kubelet's statuses; webhook, policies, release and the tenant are in order."""
+    team.start_pod("tenant", 32)
+    team.wait_running("tenant")
+    facts = json.loads(tools.cta("doctor", "-o", "json"))
+    assert facts["nodes"] == [cluster.node.name]
+    assert facts["notChecked"] == []
+    assert {(one["severity"], one["subject"]) for one in facts["findings"]} == {
+        ("info", "GPUs"),
+        ("warning", "kubelet"),
+    }
+    assert "kubernetes#142293" in str(facts["findings"])
+
+
+def test_the_doctor_in_the_plugin_s_pod_takes_the_plugin_s_settings(tools: Tools, team: Team) -> None:
+    """It asks kubelet and the MPS supervisor by the paths of the running plugin, and finds a shared GPU in order."""
+    team.start_pod("tenant", 32)
+    team.wait_running("tenant")
+    assert [(one["severity"], one["subject"]) for one in findings_in_pod(tools)] == [("info", "GPUs")]

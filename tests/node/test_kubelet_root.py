@@ -1,0 +1,76 @@
+"""A kubelet with a folder of its own: device plugins stay at the default place, pod-resources move with it."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from cluster_harness import release
+from cluster_harness.base_images import ensure_busybox_archive
+from cluster_harness.cluster import Cluster, ClusterOptions
+from cluster_harness.node_plan import NodePlan
+from cluster_harness.node_spec import NodeOptions
+from cluster_harness.tools import Tools
+from cluster_harness.waiting import wait_for
+from doctor_in_pod import findings_in_pod
+from team import Team, allocatable, gpus
+
+_ROOT = "/var/lib/k0s/kubelet"
+_LOOKED_FOR = "/var/lib/kubelet/pod-resources/kubelet.sock"
+_ONE_GPU = ("--set", "gpus.simulated.count=1", "--set", "operator.placement=off", "--set", "operator.replicas=1")
+
+
+@pytest.fixture(scope="module")
+def elsewhere() -> Iterator[Cluster]:
+    """Start a cluster whose kubelet has the folder that k0s gives it."""
+    with Cluster.start(ClusterOptions(node=NodeOptions(plan=NodePlan(kubelet_root=_ROOT)))) as running:
+        running.import_image(ensure_busybox_archive())
+        yield running
+
+
+@pytest.fixture(scope="module")
+def by_default(elsewhere: Cluster) -> Tools:
+    """Install the chart as if kubelet's folder were the usual one."""
+    tools = release.install(elsewhere, *_ONE_GPU)
+    wait_for(lambda: allocatable(tools) == 128, "the node to offer 128 groups", 60)
+    return tools
+
+
+@pytest.fixture
+def team(elsewhere: Cluster, by_default: Tools) -> Iterator[Team]:
+    """Give a team a namespace."""
+    made = elsewhere.api.create("/api/v1/namespaces", {"metadata": {"generateName": "team-"}})
+    one = Team(by_default, made["metadata"]["name"])
+    yield one
+    by_default.kubectl("delete", "namespace", one.namespace, "--timeout=120s")
+
+
+def test_the_folder_that_is_missed_is_named_and_a_value_puts_it_right(by_default: Tools, team: Team) -> None:
+    """With defaults groups are offered, nothing is called free, and both doctors name path and value."""
+    team.start_pod("first", 32)
+    team.wait_running("first")
+    told = wait_for(lambda: _condition(by_default, "False"), "the condition", 60)
+    assert _LOOKED_FOR in told["message"]
+    assert "kubelet.rootDir" in told["message"]
+    assert [gpu["free"] for gpu in gpus(by_default)] == [0], "32 are held, and nobody knows"
+    (in_pod,) = [one for one in findings_in_pod(by_default) if one["severity"] == "error"]
+    assert _LOOKED_FOR in in_pod["sentence"]
+    assert f"such as {_ROOT}" in in_pod["remedy"]
+    outside = json.loads(by_default.cta("doctor", "-o", "json"))["findings"]
+    assert any(one["subject"] == "condition HoldersKnown" for one in outside)
+
+    release.upgrade(by_default, *_ONE_GPU, "--set", f"kubelet.rootDir={_ROOT}")
+    wait_for(lambda: _condition(by_default, "True"), "the condition", 60)
+    held = wait_for(lambda: gpus(by_default)[0].get("allocations"), "the holder to be known", 60)
+    assert [(one["pod"], one["groups"]) for one in held] == [("first", 32)]
+    assert [one for one in findings_in_pod(by_default) if one["severity"] != "info"] == []
+    by_default.kubectl("-n", team.namespace, "delete", "pod", "first", "--timeout=60s")
+    team.start_pod("whole", 128)
+    team.wait_running("whole")
+
+
+def _condition(tools: Tools, status: str) -> dict[str, Any] | None:
+    (node,) = tools.objects("ctanodes")["items"]
+    conditions = node["status"].get("conditions", [])
+    return next((one for one in conditions if (one["type"], one["status"]) == ("HoldersKnown", status)), None)
