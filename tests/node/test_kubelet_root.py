@@ -47,9 +47,9 @@ def team(elsewhere: Cluster, by_default: Tools) -> Iterator[Team]:
 
 
 def test_the_folder_that_is_missed_is_named_and_a_value_puts_it_right(by_default: Tools, team: Team) -> None:
-    """With defaults groups are offered, nothing is called free, and both doctors name path and value."""
+    """With defaults groups are offered, nothing is called free, a pod waits, and all who are asked name the path."""
     team.start_pod("first", 32)
-    team.wait_running("first")
+    wait_for(lambda: _LOOKED_FOR in _waiting(team.pod("first")), "the pod to say what it waits for", 60)
     told = wait_for(lambda: _condition(by_default, "False"), "the condition", 60)
     assert _LOOKED_FOR in told["message"]
     assert "kubelet.rootDir" in told["message"]
@@ -62,12 +62,19 @@ def test_the_folder_that_is_missed_is_named_and_a_value_puts_it_right(by_default
 
     release.upgrade(by_default, *_ONE_GPU, "--set", f"kubelet.rootDir={_ROOT}")
     wait_for(lambda: _condition(by_default, "True"), "the condition", 60)
+    team.wait_running("first")
     held = wait_for(lambda: gpus(by_default)[0].get("allocations"), "the holder to be known", 60)
     assert [(one["pod"], one["groups"]) for one in held] == [("first", 32)]
     assert [one for one in findings_in_pod(by_default) if one["severity"] != "info"] == []
     by_default.kubectl("-n", team.namespace, "delete", "pod", "first", "--timeout=60s")
     team.start_pod("whole", 128)
     team.wait_running("whole")
+
+
+def _waiting(pod: dict[str, Any]) -> str:
+    """Return why the container waits; it waits without failing."""
+    statuses = pod["status"].get("containerStatuses", [])
+    return "".join(status["state"].get("waiting", {}).get("message", "") for status in statuses)
 
 
 def _condition(tools: Tools, status: str) -> dict[str, Any] | None:

@@ -72,6 +72,9 @@ async def test_container_waits_until_kubelet_told_who_holds_what() -> None:
     gpu = state.view.offer.served[0]
     with pytest.raises(MpsUnavailable, match="kubelet has not told yet"):
         await keeper(state, control, needs_account=True).prepare(gpu, gpu.slice_of(8))
+    state.learn_account_problem("there is no /run/pod-resources/kubelet.sock")
+    with pytest.raises(MpsUnavailable, match="kubelet has not told yet .*: there is no /run/pod-resources"):
+        await keeper(state, control, needs_account=True).prepare(gpu, gpu.slice_of(8))
     assert control.demanded == []
 
 

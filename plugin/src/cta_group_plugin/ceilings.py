@@ -130,7 +130,7 @@ class CeilingKeeper:
         Without a supervisor the GPU itself tells: no daemon keeps others off where the compute mode is Default.
         """
         if self._needs_account and not self._state.view.holders_are_known:
-            return _NOT_COUNTED
+            return self._not_counted()
         for gpu in gpus:
             state = states.get(gpu.facts.uuid)
             if state is None or not state.is_told:
@@ -140,10 +140,14 @@ class CeilingKeeper:
                 return _about(gpu, state.reason)
         return ""
 
+    def _not_counted(self) -> str:
+        problem = self._state.view.account_problem
+        return f"{_NOT_COUNTED}: {problem}" if problem else _NOT_COUNTED
+
     def _problem_of(self, wanted: MpsDemand, states: dict[GpuUuid, MpsState]) -> str:
         """Return why a container with ``wanted`` must wait; empty when it need not."""
         if self._needs_account and not self._state.view.holders_are_known:
-            return _NOT_COUNTED
+            return self._not_counted()
         state = states.get(wanted.gpu)
         if state is None:
             return "the MPS supervisor does not answer for this GPU"
