@@ -44,7 +44,7 @@ def test_named_context_brings_its_namespace(kubeconfig: str) -> None:
     assert (settings.host, namespace) == ("https://two.example.com", "team-a")
 
 
-@pytest.mark.parametrize("content", [None, "", "[", "apiVersion: v1\nkind: Config\n"])
+@pytest.mark.parametrize("content", [None, "", "[", "some text", "[a]", "a: b", "apiVersion: v1\nkind: Config\n"])
 def test_kubeconfig_that_is_none(tmp_path: Path, content: str | None) -> None:
     """A kubeconfig that is missing, empty, broken or without contexts is an error that names the file."""
     path = tmp_path / "config"

@@ -114,6 +114,14 @@ def test_workload_without_groups_is_none_of_ours(capsys: pytest.CaptureFixture[s
     assert facts["message"] == "asks for no nvidia.com/cta-group, so nothing of this project holds it back"
 
 
+def test_pod_that_asks_for_nothing_is_held_by_the_gate_all_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    """A pod that somebody gated by hand is told why nobody takes the gate off."""
+    copied = pod("copied", {}, owner=None, groups=None, schedulingGates=[{"name": GATE_PLACEMENT}])
+    told = answer(capsys, FakeClusterReader(all_pods=[copied]), "pod/copied")
+    assert told["message"].startswith(f"asks for no nvidia.com/cta-group but has the scheduling gate {GATE_PLACEMENT}")
+    assert told["blocked"] is True
+
+
 def test_resource_has_the_name_that_the_nodes_give_it(capsys: pytest.CaptureFixture[str]) -> None:
     """Where the chart renamed the resource, that name is looked for."""
     renamed = Node("a", NodeStatus(resource_name="example.com/slices"))

@@ -53,3 +53,10 @@ def test_other_words_are_taught(text: str) -> None:
     """Anything but KIND/NAME is refused with an example of what to write."""
     with pytest.raises(BadInput, match="write KIND/NAME, such as deployment/web"):
         Reference.parse(text, "team-a")
+
+
+@pytest.mark.parametrize("namespace", ["a/b", "a b", "..", "A", "a" * 64, "-a"])
+def test_what_cannot_be_a_namespace_is_not_asked_for(namespace: str) -> None:
+    """Text that would lead to another path of the API server is refused."""
+    with pytest.raises(BadInput, match="cannot be a namespace"):
+        Reference.parse("pod/web", namespace)

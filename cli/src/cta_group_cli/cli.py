@@ -2,12 +2,12 @@
 
 import argparse
 import os
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
-from cta_group_cli.errors import BadInput, CommandError
+from cta_group_cli.errors import BadInput
 from cta_group_cli.exits import Exit
+from cta_group_cli.outcome import outcome_of
 from cta_group_core.slices import DEFAULT_RESERVE_MIB
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _PROGRAM = "kubectl cta"
 _TIMEOUT_SECONDS = 10.0
+_LONGEST_TIMEOUT_SECONDS = 86400.0
 
 _ABOUT = """\
 Slices of GPUs in CTA groups: who holds what, why something does not run, what a request would get.
@@ -94,16 +95,7 @@ or the cluster does not answer."""
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status (see :class:`Exit`)."""
     arguments = _parser().parse_args(argv)
-    try:
-        status: Exit = arguments.run(arguments)
-        sys.stdout.flush()
-    except CommandError as refused:
-        print(f"{_PROGRAM} {arguments.command}: {refused}", file=sys.stderr)
-        return Exit.BAD_INPUT
-    except BrokenPipeError:  # the reader of a pipe has seen enough; nothing is left to flush when Python ends
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return Exit.FINE
-    return status
+    return outcome_of(f"{_PROGRAM} {arguments.command}", lambda: arguments.run(arguments))
 
 
 class _Parser(argparse.ArgumentParser):
@@ -184,11 +176,21 @@ def _add_connection(parser: argparse.ArgumentParser, *, with_namespace: bool) ->
     parser.add_argument("--context", metavar="NAME", help="context of the kubeconfig (default: its current one)")
     parser.add_argument(
         "--request-timeout",
-        type=float,
+        type=_seconds,
         default=_TIMEOUT_SECONDS,
         metavar="SECONDS",
         help="longest wait for one answer of the cluster (default: %(default)s)",
     )
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= _LONGEST_TIMEOUT_SECONDS:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number above 0, of {_LONGEST_TIMEOUT_SECONDS:.0f} at most")
+    return seconds
 
 
 def _connect(arguments: argparse.Namespace) -> "ClusterReader":

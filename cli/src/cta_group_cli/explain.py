@@ -9,12 +9,13 @@ from cta_group_cli.errors import NotFound
 from cta_group_cli.exits import Exit
 from cta_group_cli.kinds import POD, Reference, kind_called
 from cta_group_cli.objects import Controller, Pod
-from cta_group_cli.observed import groups_of, is_stuck, pod_facts, pods_of, workload_facts
+from cta_group_cli.observed import groups_of, is_gated, is_stuck, pod_facts, pods_of, workload_facts
 from cta_group_cli.pod_words import argument_remarks, pod_conditions, pod_remarks
 from cta_group_cli.ports import ClusterReader, Node, Quota
 from cta_group_cli.quota import covers
+from cta_group_cli.terminal import say
 from cta_group_core.explain import WorkloadFacts, explain
-from cta_group_core.names import DEFAULT_RESOURCE_NAME
+from cta_group_core.names import DEFAULT_RESOURCE_NAME, GATE_PLACEMENT
 from cta_group_core.workload import WorkloadStatus, object_name
 
 _BY_OPERATOR = "the operator"
@@ -28,7 +29,7 @@ def show_explanation(reader: ClusterReader, text: str, *, namespace: str | None,
     """Print the answer for ``KIND/NAME``; BadInput or NotFound when there is nothing to answer about."""
     reference = Reference.parse(text, namespace or reader.namespace)
     answer = answer_for(reader, reference)
-    print(json.dumps(answer.as_json()) if as_json else answer.as_text())
+    say(json.dumps(answer.as_json()) if as_json else answer.as_text())
     return Exit.FINDINGS if answer.blocked else Exit.FINE
 
 
@@ -121,7 +122,7 @@ def _of_pod(
     groups = groups_of(pod.spec, resource)
     remarks = [*pod_remarks(pod), f"Its workload, {told[0]}: {told[1].message}" if told else _NO_OPERATOR]
     if not groups:
-        return _asks_for_none(reference, resource)
+        return _asks_for_none(reference, resource, gated=is_gated(pod))
     answer = _observed(reader, reference, WorkloadFacts(1, groups, [pod_facts(pod)]), remarks=remarks)
     return replace(answer, conditions=[*answer.conditions, *pod_conditions(pod)])
 
@@ -144,9 +145,14 @@ def _observed(reader: ClusterReader, reference: Reference, facts: WorkloadFacts,
     )
 
 
-def _asks_for_none(reference: Reference, resource: str) -> Answer:
+def _asks_for_none(reference: Reference, resource: str, *, gated: bool = False) -> Answer:
     message = f"asks for no {resource}, so nothing of this project holds it back"
-    return Answer(reference, message, blocked=False, source=_BY_OBJECTS)
+    if gated:
+        message = (
+            f"asks for no {resource} but has the scheduling gate {GATE_PLACEMENT}, which is only taken off pods that "
+            "ask for groups; make it again without that gate"
+        )
+    return Answer(reference, message, blocked=gated, source=_BY_OBJECTS)
 
 
 def _resource_name(reader: ClusterReader) -> str:

@@ -41,6 +41,7 @@ _KINDS = (
     Kind("LeaderWorkerSet", "apis/leaderworkerset.x-k8s.io/v1", "leaderworkersets", ("lws",)),
 )
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9.-]*")
+_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
 
 
@@ -63,6 +64,8 @@ class Reference:
         word, slash, name = text.partition("/")
         if not (slash and _WORD.fullmatch(word) and _NAME.fullmatch(name)):
             raise BadInput(f"{text!r} names no object: write KIND/NAME, such as deployment/web, sts/llama or pod/web-0")
+        if not _LABEL.fullmatch(namespace):
+            raise BadInput(f"{namespace!r} cannot be a namespace: small letters, digits and dashes, 63 at most")
         return cls(kind_called(word), namespace, name)
 
     def __str__(self) -> str:

@@ -45,7 +45,7 @@ def pod_facts(pod: Pod) -> PodFacts:
         endings = next(filter(None, map(_ending_words, status.container_statuses)), "")
         return PodFacts(pod.metadata.name, Stage.CRASHING if endings else Stage.RUNNING, endings)
     scheduled = next((one for one in status.conditions if one.type == "PodScheduled"), None)
-    if any(gate.name == GATE_PLACEMENT for gate in pod.spec.scheduling_gates):
+    if is_gated(pod):
         return PodFacts(pod.metadata.name, Stage.WAITING, f"held by its scheduling gate {GATE_PLACEMENT}")
     if not pod.spec.node_name:
         return PodFacts(pod.metadata.name, Stage.UNSCHEDULED, scheduled.message if scheduled else "")
@@ -68,6 +68,11 @@ def _ending_words(container: ContainerStatus) -> str:
             last_exit_code=last.terminated.exit_code if last.terminated else None,
         )
     )
+
+
+def is_gated(pod: Pod) -> bool:
+    """Tell whether the project's gate holds the pod."""
+    return any(gate.name == GATE_PLACEMENT for gate in pod.spec.scheduling_gates)
 
 
 def waiting_words(pod: Pod) -> str:

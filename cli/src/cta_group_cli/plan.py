@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from cta_group_cli.errors import BadInput
 from cta_group_cli.exits import Exit
 from cta_group_cli.table import table
+from cta_group_cli.terminal import say
 from cta_group_core.errors import InvalidText, RequestNotAllowed
 from cta_group_core.names import DEFAULT_RESOURCE_NAME
 from cta_group_core.plan import SlicePlan, plan_slice
@@ -19,7 +20,7 @@ def show_plan(gpu: str, groups: int, *, reserve_mib: int, as_json: bool) -> Exit
         plan = plan_slice(profile, groups, reserve_mib=reserve_mib)
     except (InvalidText, RequestNotAllowed) as refused:
         raise BadInput(str(refused)) from refused
-    print(json.dumps(plan.as_json()) if as_json else _text(plan, profile))
+    say(json.dumps(plan.as_json()) if as_json else _text(plan, profile))
     return Exit.FINE
 
 
@@ -54,10 +55,10 @@ def show_profiles(*, as_json: bool) -> Exit:
     """Print every GPU that a plan can be made for."""
     profiles = [_facts(profile) for profile in PROFILES.values()]
     if as_json:
-        print(json.dumps(profiles))
+        say(json.dumps(profiles))
     else:
         header = ("GPU", "PRODUCT", "COMPUTE", "SMS", "CAPACITY", "MINIMUM", "STEP", "MEMORY MiB")
-        print(table(header, [tuple(facts.values()) for facts in profiles]))
+        say(table(header, [tuple(facts.values()) for facts in profiles]))
     return Exit.FINE
 
 

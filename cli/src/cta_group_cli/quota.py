@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from cta_group_cli.exits import Exit
 from cta_group_cli.ports import ClusterReader, Quota, Unreadable
 from cta_group_cli.table import table
+from cta_group_cli.terminal import say
 from cta_group_core.nodes import ConditionStatus
 from cta_group_core.quota import CONDITION_READY
 
@@ -17,10 +18,10 @@ def show_quotas(reader: ClusterReader, *, namespace: str | None, as_json: bool) 
     """Print all quotas, or those that a namespace has a part of."""
     found = reader.quotas()
     quotas = [entry for entry in found if isinstance(entry, Quota) and (namespace is None or covers(entry, namespace))]
-    print(json.dumps(_facts(quotas)) if as_json else _text(quotas, namespace))
+    say(json.dumps(_facts(quotas)) if as_json else _text(quotas, namespace))
     unreadable = [entry for entry in found if isinstance(entry, Unreadable)]
     for entry in unreadable:
-        print(f"CTAQuota {entry.name} cannot be read by this version: {entry.problem}", file=sys.stderr)
+        say(f"CTAQuota {entry.name} cannot be read by this version: {entry.problem}", to=sys.stderr)
     trouble = any(quota.status.pending or _ready(quota) != ConditionStatus.TRUE for quota in quotas)
     return Exit.FINDINGS if trouble or unreadable else Exit.FINE
 

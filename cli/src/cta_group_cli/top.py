@@ -8,6 +8,7 @@ from cta_group_cli.errors import NotFound
 from cta_group_cli.exits import Exit
 from cta_group_cli.ports import ClusterReader, Node, Unreadable
 from cta_group_cli.table import Cell, table
+from cta_group_cli.terminal import say
 from cta_group_core.nodes import GpuHealth, GpuStatus
 
 _GPU_HEADER = ("NODE", "GPU", "PRODUCT", "FREE", "CAPACITY", "LARGEST", "HEALTH")
@@ -23,9 +24,9 @@ def show_top(reader: ClusterReader, name: str | None, *, as_json: bool) -> Exit:
         raise NotFound(f"no CTANode {name!r}; nodes whose plugin has published: {known}")
     nodes = [entry for entry in told if isinstance(entry, Node)]
     unreadable = [entry for entry in told if isinstance(entry, Unreadable)]
-    print(json.dumps(_facts(nodes)) if as_json else _text(nodes))
+    say(json.dumps(_facts(nodes)) if as_json else _text(nodes))
     for entry in unreadable:
-        print(f"CTANode {entry.name} cannot be read by this version: {entry.problem}", file=sys.stderr)
+        say(f"CTANode {entry.name} cannot be read by this version: {entry.problem}", to=sys.stderr)
     unhealthy = any(gpu.health is not GpuHealth.HEALTHY for node in nodes for gpu in node.status.gpus)
     return Exit.FINDINGS if unhealthy or unreadable or not nodes else Exit.FINE
 

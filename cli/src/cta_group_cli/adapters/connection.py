@@ -12,6 +12,9 @@ from cta_group_cli.errors import ClusterUnavailable
 _OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _DEFAULT_KUBECONFIG = "~/.kube/config"
 
+_OTHER_SHAPES = (AttributeError, KeyError, TypeError)
+"""What the official loader raises for a file that is YAML and no kubeconfig."""
+
 Json = dict[str, Any]
 
 
@@ -41,7 +44,7 @@ def configured(connection: Connection) -> tuple[client.Configuration, str]:
             return settings, _OWN_NAMESPACE.read_text().strip()
         config.load_kube_config(where, connection.context, settings, persist_config=False)
         contexts, current = config.list_kube_config_contexts(where)
-    except (config.ConfigException, OSError, ValueError, yaml.YAMLError) as unusable:
+    except (config.ConfigException, OSError, ValueError, yaml.YAMLError, *_OTHER_SHAPES) as unusable:
         raise ClusterUnavailable(f"the kubeconfig {where} cannot be used: {unusable}") from unusable
     named = next((entry for entry in contexts if entry["name"] == connection.context), current)
     return settings, str(named["context"].get("namespace") or "default")

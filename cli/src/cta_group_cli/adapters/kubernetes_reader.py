@@ -87,7 +87,7 @@ def _node(item: Json) -> Node:
 
 def _quota(item: Json) -> Quota:
     status = QuotaStatus.model_validate(item.get("status", {}))
-    return Quota(item["metadata"]["name"], QuotaSpec.model_validate(item["spec"]), status)
+    return Quota(item["metadata"]["name"], QuotaSpec.model_validate(item.get("spec")), status)
 
 
 def _ours(item: Json, parse: Callable[[Json], Member]) -> Member | Unreadable:

@@ -3,11 +3,11 @@
 import json
 from collections.abc import Iterator
 from http import HTTPStatus
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import urllib3
 from kubernetes import client
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from cta_group_cli.adapters.connection import Connection, Json, configured
 from cta_group_cli.errors import AccessDenied, ClusterUnavailable
@@ -17,7 +17,26 @@ _PAGE = 500
 """Objects in one answer: kubectl's own page size."""
 _DENIED = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
 
+_SHOWN_BYTES = 60
+
 Model = TypeVar("Model", bound=ApiModel)
+
+
+class _Name(ApiModel):
+    name: str
+
+
+class _Named(ApiModel):
+    metadata: _Name
+
+
+class _PageMetadata(ApiModel):
+    more: str | None = Field(default=None, alias="continue")
+
+
+class _Page(ApiModel):
+    metadata: _PageMetadata
+    items: tuple[dict[str, Any], ...] | None
 
 
 class Rest:
@@ -37,8 +56,7 @@ class Rest:
         if status == HTTPStatus.NOT_FOUND:
             return None
         _raise_unless_fine("GET", path, status, body)
-        found: Json = json.loads(body)
-        return found
+        return self._object(path, body)
 
     def items(self, path: str, what: str, **query: str) -> Iterator[Json]:
         """Yield the members of a list, page by page, in the order of names."""
@@ -47,17 +65,30 @@ class Rest:
             page = self.get(path, **pages)
             if page is None:
                 raise ClusterUnavailable(f"this cluster knows no {what}: is the chart installed?")
-            yield from page["items"]
-            if not (more := page["metadata"].get("continue")):
+            read = parsed(_Page, page, path)
+            for item in read.items or ():
+                parsed(_Named, item, path)
+                yield item
+            if not read.metadata.more:
                 return
-            pages["continue"] = more
+            pages["continue"] = read.metadata.more
 
     def rehearse(self, path: str, content: Json) -> Json:
         """Return what would be stored if ``content`` were created; admission sees it, and nothing is stored."""
         status, body = self._ask("POST", path, {"dryRun": "All"}, content)
         _raise_unless_fine("POST", path, status, body)
-        made: Json = json.loads(body)
-        return made
+        return self._object(path, body)
+
+    def _object(self, path: str, body: bytes) -> Json:
+        try:
+            found = json.loads(body)
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            server = self._client.configuration.host
+            shown = body[:_SHOWN_BYTES].decode(errors="replace")
+            raise ClusterUnavailable(f"what answers at {server}/{path} is no Kubernetes API: {shown!r}")
+        return found
 
     def _ask(self, method: str, path: str, query: dict[str, str], content: Json | None = None) -> tuple[int, bytes]:
         sent = {"Accept": "application/json", **({"Content-Type": "application/json"} if content is not None else {})}

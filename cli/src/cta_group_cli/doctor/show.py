@@ -11,6 +11,7 @@ from cta_group_cli.doctor.release_findings import release_findings
 from cta_group_cli.doctor.tenant_findings import runtime_findings
 from cta_group_cli.doctor_facts import DoctorReader
 from cta_group_cli.exits import Exit
+from cta_group_cli.terminal import say
 from cta_group_core.compatibility.findings import Finding, need_a_person, worst_first
 
 _SHOWN = 5
@@ -43,7 +44,7 @@ def show_checkup(reader: DoctorReader, name: str | None, *, as_json: bool) -> Ex
     """Examine the cluster, or one node of it, and print what is wrong. Raises NotFound, ClusterUnavailable."""
     facts = gather(reader, name)
     told = examine(facts)
-    print(json.dumps(_facts(facts, told)) if as_json else _text(facts, told))
+    say(json.dumps(_facts(facts, told)) if as_json else _text(facts, told))
     return Exit.FINDINGS if need_a_person(one.finding for one in told) else Exit.FINE
 
 
