@@ -29,7 +29,7 @@ def test_of_several_containers_the_named_one_gets_the_groups(named: str, index: 
     assert "resources" not in pod["spec"]["containers"][1 - index]
 
 
-@pytest.mark.parametrize("text", ["auto", "0", "-8", "8.5", "many", ""])
+@pytest.mark.parametrize("text", ["auto", "0", "-8", "8.5", "many", "", "\uff11\uff16", "9" * 5000])
 def test_an_annotation_that_is_no_number_changes_nothing(text: str) -> None:
     """The creator is told."""
     before = annotated(server_pod("m", groups=None), groups=text)

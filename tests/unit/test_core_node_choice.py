@@ -65,6 +65,12 @@ def test_unequal_kinds_are_told_apart() -> None:
     )
 
 
+def test_more_than_the_gpus_of_a_node_is_not_called_a_wrong_size() -> None:
+    """A multiple of whole GPUs that the node has too few of is refused with what the node has."""
+    with pytest.raises(RequestNotAllowed, match="n: more than the GPUs there have: 2 of 128 groups"):
+        choose_nodes(POD, (512,), [offer("n", 128, 128)])
+
+
 def test_a_size_that_never_fits() -> None:
     """A size that no GPU serves even when empty is another error than one that has to wait."""
     with pytest.raises(RequestNotAllowed, match="in steps of 8"):

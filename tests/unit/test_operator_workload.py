@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from cta_group_core.explain import Stage
+from cta_group_core.explain import Stage, explain
 from cta_group_core.ids import NodeName
+from cta_group_core.names import GATE_PLACEMENT
 from cta_group_operator.metrics import Metrics
 from cta_group_operator.ports import FailureEvent, ObjectRef, WorkloadView
 from cta_group_operator.reconcile.denied import Denials
@@ -136,6 +137,17 @@ def test_newest_words_of_a_replica_set() -> None:
 def test_stages(changes: dict[str, Any], refusal: str | None, stage: Stage) -> None:
     """How far a pod has come is read from gates, node and phase."""
     assert stage_of(a_pod("p", **changes), refusal) is stage
+
+
+def test_foreign_gates_are_named() -> None:
+    """A pod that others hold back too is not chosen a node for, and is told whose gates must go first."""
+    view = a_view()
+    pod = a_pod("held", gates=("example.com/later", GATE_PLACEMENT))
+    view.pods.put(pod)
+    facts = workload_facts(pod.ref, view, Denials(view, RESOURCE), {})
+    assert facts is not None
+    told = "the pod waits for its node to be chosen: other scheduling gates must go first: example.com/later"
+    assert explain(facts).message == told
 
 
 async def test_explanation_is_written_once() -> None:

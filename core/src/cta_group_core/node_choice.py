@@ -14,7 +14,7 @@ from cta_group_core.arrival import arrive, every_order_fits
 from cta_group_core.errors import DoesNotFit, RequestNotAllowed, RequestRefused
 from cta_group_core.ids import NodeName
 from cta_group_core.placement import choose_gpus
-from cta_group_core.rooms import GpuRoom, describe_fit, describe_free, largest_fit
+from cta_group_core.rooms import GpuRoom, by_capacity, describe_fit, describe_free, largest_fit
 from cta_group_core.scheduling import Load, NodeFacts, PodTerms, objection
 
 MAX_CANDIDATES = 3
@@ -111,7 +111,7 @@ def judge(pod: PodTerms, requests: Sequence[int], offer: NodeOffer) -> Verdict:
     try:
         rooms, left_over = _after(offer, requests)
     except RequestRefused as refused:
-        return _refused(offer, refused)
+        return _refused(offer, requests, refused)
     if not every_order_fits(offer.rooms, (*offer.in_flight, *requests)):
         told = f"room is promised to {len(offer.in_flight)} containers on their way; asked again when they have started"
         return Verdict(name, None, told, largest=largest_fit(offer.rooms))
@@ -133,14 +133,22 @@ def _after(offer: NodeOffer, requests: Sequence[int]) -> tuple[tuple[GpuRoom, ..
     return rooms, left_over
 
 
-def _refused(offer: NodeOffer, refused: RequestRefused) -> Verdict:
+def _refused(offer: NodeOffer, requests: Sequence[int], refused: RequestRefused) -> Verdict:
     rooms = offer.promised
     if isinstance(refused, RequestNotAllowed):
-        kinds = sorted({room.units.allowed() for room in rooms})
-        told = f"not allowed there: {'; or '.join(kinds)}" if kinds else "no healthy GPU offers groups"
-        return Verdict(offer.facts.name, None, told, ever=False, largest=largest_fit(rooms))
+        return Verdict(offer.facts.name, None, _never(rooms, requests), ever=False, largest=largest_fit(rooms))
     told = f"{describe_free(rooms)}; {describe_fit(rooms)}"
     return Verdict(offer.facts.name, None, told, largest=largest_fit(rooms))
+
+
+def _never(rooms: Sequence[GpuRoom], requests: Sequence[int]) -> str:
+    """Say why no GPU there could serve the requests even if it were empty."""
+    if not rooms:
+        return "no healthy GPU offers groups"
+    if all(any(room.units.allows(groups) for room in rooms) for groups in requests):
+        there = (f"{len(same)} of {capacity}" for capacity, same in sorted(by_capacity(rooms).items()))
+        return f"more than the GPUs there have: {', '.join(there)} groups"
+    return f"not allowed there: {'; or '.join(sorted({room.units.allowed() for room in rooms}))}"
 
 
 def _refusal(requests: Sequence[int], verdicts: Sequence[Verdict]) -> str:

@@ -40,8 +40,8 @@ def test_whole_steps_and_whole_gpus_are_let_in(refusal: Refusal, groups: int) ->
     assert refusal(asking(groups)) is None
 
 
-@pytest.mark.parametrize("groups", [1, 4, 12, 127, 132, 160, 192])
-def test_a_size_that_no_gpu_takes_is_refused_with_what_to_write(refusal: Refusal, groups: int) -> None:
+@pytest.mark.parametrize("groups", [1, 4, 12, 127, 132, 160, 192, "1e30"])
+def test_a_size_that_no_gpu_takes_is_refused_with_what_to_write(refusal: Refusal, groups: int | str) -> None:
     """12 groups on a cluster of H100 never reach a node, and the message says which sizes would."""
     words = "; ask for 8 to 128 in steps of 8 (one GPU), or a multiple of 128 (whole GPUs)"
     assert refusal(asking(groups)) == _denied("units", f"container main asks for nvidia.com/cta-group: {groups}{words}")

@@ -11,6 +11,7 @@ from cta_group_operator.admission.pod import Container, Pod, Requirements
 
 WHOLE_GPU_RESOURCE = "nvidia.com/gpu"
 """What the annotation replaces: the resource of NVIDIA's own plugin."""
+_MOST_DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ def apply_annotation(pod: Pod, resource: str, patch: PodPatch) -> list[str]:
         return []
     if asks(pod, resource):
         return []  # the pod asks by itself, perhaps because of an earlier call of ours
-    if not (text.isascii() and text.isdecimal() and int(text) > 0):
+    if not (len(text) <= _MOST_DIGITS and text.isascii() and text.isdecimal() and int(text) > 0):
         return [f"annotation {ANNOTATION_GROUPS}: {text!r} is not a whole number above 0; nothing was changed"]
     target = _target(pod)
     if target is None:

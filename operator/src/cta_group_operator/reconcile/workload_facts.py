@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from cta_group_core.explain import PodFacts, QuotaFacts, Stage, WorkloadFacts
-from cta_group_core.names import QUOTA_OBJECT_NAME
+from cta_group_core.names import GATE_PLACEMENT, QUOTA_OBJECT_NAME
 from cta_group_operator.ports import ControllerView, ObjectRef, PodView
 from cta_group_operator.reconcile.denied import Denials
 from cta_group_operator.reconcile.in_flight import is_gated
@@ -66,7 +66,13 @@ def _wanted(top: ObjectRef, controllers: tuple[ControllerView, ...], pods: tuple
 
 
 def _pod_facts(pod: PodView, refusal: str | None) -> PodFacts:
-    return PodFacts(pod.ref.name, stage_of(pod, refusal), refusal or pod.words)
+    return PodFacts(pod.ref.name, stage_of(pod, refusal), refusal or pod.words or _held_by_others(pod))
+
+
+def _held_by_others(pod: PodView) -> str:
+    """Return what must happen before the operator looks for a node; empty when nothing must."""
+    others = [gate for gate in pod.gates if gate != GATE_PLACEMENT]
+    return f"other scheduling gates must go first: {', '.join(others)}" if others and is_gated(pod) else ""
 
 
 def stage_of(pod: PodView, refusal: str | None) -> Stage:
