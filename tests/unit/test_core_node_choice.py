@@ -1,6 +1,7 @@
 """Where a waiting pod may go: best fit among nodes, never a promise that an order of arrival could break."""
 
 import time
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -63,6 +64,14 @@ def test_unequal_kinds_are_told_apart() -> None:
         "asked for 96 groups, but no node has room: a: free per GPU: GPU 0-7: 64 of 128 each; the largest request that "
         "fits now is 64 on one GPU; out of the question: b: taint x:NoSchedule"
     )
+
+
+def test_a_node_whose_kubelet_would_fail_the_pod_is_left_alone() -> None:
+    """A node that is closed gets nothing, whatever is free there, and the refusal says why; it may open again."""
+    closed = replace(offer("n", 128), closed="its kubelet does not know the plugin now")
+    assert choose_nodes(POD, (32,), [closed, offer("other", 128)]) == ("other",)
+    with pytest.raises(DoesNotFit, match="n: its kubelet does not know the plugin now"):
+        choose_nodes(POD, (32,), [closed])
 
 
 def test_more_than_the_gpus_of_a_node_is_not_called_a_wrong_size() -> None:

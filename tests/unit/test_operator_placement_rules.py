@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
 from cta_group_core.ids import NodeName
-from cta_group_core.nodes import Allocation
+from cta_group_core.nodes import Allocation, Condition, ConditionStatus
 from cta_group_core.scheduling import NodeTerm, PodTerms
 from cta_group_core.selectors import Operator, Requirement
 from cta_group_operator.clock import SystemClock
@@ -68,6 +68,18 @@ def test_a_promise_counts_while_its_patch_is_on_the_way() -> None:
     """A pod that is still gated here but promised holds its room."""
     pod = a_pod("p")
     assert in_flight(a_world(pod), {pod.ref.uid: Promise(pod, (NodeName("n1"),))}) == {"n1": (32,), "n2": ()}
+
+
+def test_a_node_whose_plugin_is_not_registered_is_closed() -> None:
+    """What the node's plugin says of its registration decides whether pods may be released there."""
+    view = a_world()
+    node = view.cta_nodes.get("n1")
+    assert node is not None
+    told = Condition(type="Registered", status=ConditionStatus.FALSE, reason="NotRegistered", message="it is stopping")
+    status = node.status.model_copy(update={"conditions": (told,)})
+    view.cta_nodes.put(replace(node, resource_version="2", status=status))
+    closed = {str(one.facts.name): one.closed for one in Offers(view, {}).all()}
+    assert closed == {"n1": "its kubelet does not know the plugin now (it is stopping)", "n2": ""}
 
 
 def test_an_allocation_of_a_namesake_elsewhere_does_not_count() -> None:

@@ -56,6 +56,10 @@ ANNOTATION_PLACEMENT: Final = f"{API_GROUP}/placement-nodes"
 ANNOTATION_POKED: Final = f"{API_GROUP}/poked"
 """On a ReplicaSet: touched when quota moved, so that its controller tries again at once."""
 
+# --- conditions of a CTANode that others act on
+CONDITION_REGISTERED: Final = "Registered"
+"""True while kubelet knows the plugin; a pod that comes while it is False is failed by kubelet for good."""
+
 # --- environment of a container that holds groups, for people
 ENV_COUNT: Final = "CTA_GROUP_COUNT"
 ENV_CAPACITY: Final = "CTA_GROUP_CAPACITY"

@@ -32,6 +32,8 @@ class NodeOffer:
     """Requests of pods that were released to this node and that its plugin does not report yet."""
     load: Load = field(default_factory=Load)
     """What known pods take of it; the scheduler knows the others."""
+    closed: str = ""
+    """Why no pod may be released there at the moment, whatever is free; empty when pods may."""
 
     @cached_property
     def promised(self) -> tuple[GpuRoom, ...]:
@@ -82,6 +84,8 @@ def safe_nodes(pod: PodTerms, requests: Sequence[int], offers: Iterable[NodeOffe
 
 def _likely_rank(pod: PodTerms, requests: Sequence[int], offer: NodeOffer) -> Rank | None:
     """Return the rank that the node has unless something but its GPUs speaks against it; None when they do."""
+    if offer.closed:
+        return None
     groups, rooms = requests[0], offer.promised
     alone = [room for room in rooms if room.units.capacity >= groups and room.units.allows(groups)]
     if len(requests) > 1 or not alone:
@@ -108,6 +112,8 @@ def judge(pod: PodTerms, requests: Sequence[int], offer: NodeOffer) -> Verdict:
     name = offer.facts.name
     if why_not := objection(pod, offer.facts, offer.load):
         return Verdict(name, None, why_not, has_gpu=False)
+    if offer.closed:
+        return Verdict(name, None, offer.closed)
     try:
         rooms, left_over = _after(offer, requests)
     except RequestRefused as refused:

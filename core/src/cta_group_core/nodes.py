@@ -12,6 +12,7 @@ from pydantic.alias_generators import to_camel
 
 from cta_group_core.errors import ContradictoryGpu
 from cta_group_core.ids import GpuUuid, parse_gpu_uuid
+from cta_group_core.names import CONDITION_REGISTERED
 from cta_group_core.rooms import GpuRoom, SharePolicy, largest_fit
 from cta_group_core.units import GpuUnits
 
@@ -171,6 +172,12 @@ class NodeStatus(ApiModel):
     largest_fit: int = 0
     conditions: tuple[Condition, ...] = ()
     gpus: tuple[GpuStatus, ...] = ()
+
+    @property
+    def registration_problem(self) -> str:
+        """Why kubelet does not know the plugin now; empty when it does, or when nothing is said about that."""
+        told = (one for one in self.conditions if one.type == CONDITION_REGISTERED)
+        return next((one.message or one.reason for one in told if one.status is ConditionStatus.FALSE), "")
 
     def rooms(self) -> list[GpuRoom]:
         """Return the GPUs that new groups can be promised on."""

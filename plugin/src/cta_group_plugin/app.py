@@ -64,13 +64,22 @@ async def serve(settings: RunSettings, edges: Edges, stopping: asyncio.Event) ->
     async with AsyncExitStack() as stack:
         stack.push_async_callback(edges.pod_resources.close)
         stack.push_async_callback(edges.mps.close)
-        return await _run_until(stopping, _assemble(settings, edges, stack))
+        rules = rules_of(settings)
+        state = NodeState(rules=settings.health.rules, waits_for_specifications=rules.cdi is not None)
+        drain = partial(_drain, state, settings.drain_seconds if settings.publish else 0)
+        return await _run_until(stopping, _assemble(settings, edges, state, stack), drain)
 
 
-def _assemble(settings: RunSettings, edges: Edges, stack: AsyncExitStack) -> list[Part]:
+async def _drain(state: NodeState, seconds: float) -> None:
+    """Say that no new pod should come, and serve those that are on their way: kubelet would fail them for good."""
+    if seconds and state.view.registered_as:
+        state.learn_registration("", "the plugin is stopping")
+        await asyncio.sleep(seconds)
+
+
+def _assemble(settings: RunSettings, edges: Edges, state: NodeState, stack: AsyncExitStack) -> list[Part]:
     """Return the parts in the order in which they are stopped; ``stack`` closes what they hold."""
     rules = rules_of(settings)
-    state = NodeState(rules=settings.health.rules, waits_for_specifications=rules.cdi is not None)
     metrics = Metrics(__version__)
     status = partial(status_of, resource_name=settings.resource_name, enforcement=settings.enforcement)
     accounts = AccountKeeper(state, edges.pod_resources)
@@ -150,13 +159,18 @@ def _specification_keeper(settings: RunSettings, state: NodeState, rules: Rules)
     return SpecificationKeeper(state, CdiFiles(settings.cdi.folder), rules, rules.cdi) if rules.cdi else None
 
 
-async def _run_until(stopping: asyncio.Event, parts: Sequence[Part]) -> int:
-    """Run all parts until ``stopping`` or until one ends; none does by itself unless it cannot go on."""
+async def _run_until(stopping: asyncio.Event, parts: Sequence[Part], drain: Part) -> int:
+    """Run all parts until ``stopping`` or until one ends; none does by itself unless it cannot go on.
+
+    ``drain`` is what is done before the parts are stopped when they are asked to.
+    """
     tasks = [asyncio.ensure_future(part()) for part in parts]
     stopped = asyncio.ensure_future(stopping.wait())
     done, _ = await asyncio.wait([stopped, *tasks], return_when=asyncio.FIRST_COMPLETED)
     failures = [task.exception() for task in done if task is not stopped]
     _log.info("stopping", reason="asked to" if stopped in done else "a part cannot go on")
+    if stopped in done:
+        await drain()
     for task in (*tasks, stopped):
         task.cancel()
         await asyncio.wait([task])

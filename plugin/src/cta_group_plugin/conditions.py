@@ -5,12 +5,13 @@ from typing import Final
 
 from cta_group_core.health.state import Phase
 from cta_group_core.health.verdict import Verdict
+from cta_group_core.names import CONDITION_REGISTERED
 from cta_group_plugin.inventory import ServedGpu
 from cta_group_plugin.report import HEALTHY, MPS_NOT_READY, ConditionReport, Truth, WithheldCause
 from cta_group_plugin.settings import EnforcementSettings
 from cta_group_plugin.state import NodeView
 
-REGISTERED: Final = "Registered"
+REGISTERED: Final = CONDITION_REGISTERED
 GPUS_HEALTHY: Final = "GPUsHealthy"
 MPS_READY: Final = "MPSReady"
 COMPATIBLE: Final = "Compatible"

@@ -32,7 +32,7 @@ class Publisher:
         metrics: Metrics,
         *,
         least_seconds: float = 1.0,
-        confirm_seconds: float = 600.0,
+        confirm_seconds: float = 60.0,
         trouble_seconds: float = 15.0,
         wall_clock: Callable[[], float] = time.time,
         on_word: Callable[[str], None] | None = None,

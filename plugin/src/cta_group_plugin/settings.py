@@ -118,6 +118,9 @@ class RunSettings:
     health: HealthSettings = field(default_factory=HealthSettings)
     start_patience_seconds: int = 20
     """How long a container start waits for its limits before kubelet is told to ask again; kubelet waits 30."""
+    drain_seconds: float = 3.0
+    """How long kubelet is still served after it was published that the plugin stops: a write a second at most, the
+    operator's decisions meanwhile, and the way of a pod to kubelet."""
     metrics_address: str = "0.0.0.0:9400"
     """``host:port`` of /metrics, /healthz and /readyz; empty: not served."""
     publish: bool = True

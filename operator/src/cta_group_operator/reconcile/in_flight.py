@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from cta_group_core.ids import NodeName
 from cta_group_core.names import GATE_PLACEMENT
 from cta_group_core.node_choice import NodeOffer
-from cta_group_core.rooms import GpuRoom
 from cta_group_core.scheduling import Load, NodeFacts, PodTerms
 from cta_group_core.selectors import Operator
 from cta_group_operator.ports import PodView
-from cta_group_operator.reconcile.view import ClusterView
+from cta_group_operator.reconcile.view import ClusterView, Room
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,7 @@ class Offers:
             if node is not None:
                 room = view.room_of(cta_node)
                 started |= room.tenants
-                self._tallies[cta_node.name] = _Tally(node.facts, room.rooms)
+                self._tallies[cta_node.name] = _Tally(node.facts, room)
         for pod in view.pods:
             if not pod.is_over:
                 self._count(pod, promises.get(pod.ref.uid), started)
@@ -80,9 +79,9 @@ class Offers:
 class _Tally:
     """One node while it is counted."""
 
-    def __init__(self, facts: NodeFacts, rooms: tuple[GpuRoom, ...]) -> None:
+    def __init__(self, facts: NodeFacts, room: Room) -> None:
         self._facts = facts
-        self._rooms = rooms
+        self._room = room
         self._in_flight: list[int] = []
         self._sums = [0, 0, 0, 0]
         self._offer: NodeOffer | None = None
@@ -98,5 +97,7 @@ class _Tally:
     def offer(self) -> NodeOffer:
         """Return the node as it is counted now."""
         if self._offer is None:
-            self._offer = NodeOffer(self._facts, self._rooms, tuple(self._in_flight), Load(*self._sums))
+            self._offer = NodeOffer(
+                self._facts, self._room.rooms, tuple(self._in_flight), Load(*self._sums), self._room.closed
+            )
         return self._offer

@@ -30,12 +30,17 @@ class Room:
     rooms: tuple[GpuRoom, ...]
     tenants: frozenset[tuple[NodeName, str, str]]
     """Node, namespace and name of each pod that holds something there."""
+    closed: str = ""
+    """Why its kubelet cannot take pods with groups now."""
 
     @classmethod
     def of(cls, node: CtaNodeView) -> Self:
         """Read it out of the status."""
         held = (one for gpu in node.status.gpus for one in gpu.allocations)
-        return cls(tuple(node.status.rooms()), frozenset((node.name, one.namespace, one.pod) for one in held))
+        tenants = frozenset((node.name, one.namespace, one.pod) for one in held)
+        rooms, problem = tuple(node.status.rooms()), node.status.registration_problem
+        closed = f"its kubelet does not know the plugin now ({problem})" if rooms and problem else ""
+        return cls(rooms, tenants, closed)
 
 
 class ClusterView:
