@@ -65,6 +65,8 @@ def test_parts_of_the_release_that_are_missing_or_not_ready() -> None:
     assert only(WELL.but(workloads=[plugin, mps])).finding.subject == "operator"
     dead = only(WELL.but(workloads=[plugin, mps, workload("operator", wanted=2, ready=0)])).finding
     assert (dead.severity, "stand still" in dead.sentence) == (Severity.ERROR, True)
+    none = only(WELL.but(workloads=[plugin, mps, workload("operator", wanted=0, ready=0)])).finding
+    assert (none.severity, "--replicas=2" in none.remedy) == (Severity.ERROR, True)
     half = only(WELL.but(workloads=[plugin, mps, workload("operator", wanted=2, ready=1)])).finding
     assert (half.severity, half.sentence) == (Severity.WARNING, "1 of 2 pods are ready")
 

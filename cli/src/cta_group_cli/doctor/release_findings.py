@@ -50,6 +50,13 @@ def _of_workload(workload: ReleaseWorkload) -> Iterator[Finding]:
     wanted = status.desired_number_scheduled or (workload.spec.replicas if component == "operator" else 0)
     ready = status.number_ready + status.ready_replicas
     name = f"{workload.metadata.namespace}/{workload.metadata.name}"
+    if component == "operator" and not wanted:
+        yield Finding(
+            Severity.ERROR,
+            name,
+            f"it is scaled to no replica, so {_NEEDED['operator']}, and new pods are neither placed nor aligned",
+            f"kubectl -n {workload.metadata.namespace} scale deployment {workload.metadata.name} --replicas=2",
+        )
     if ready < wanted:
         none = component == "operator" and not ready
         yield Finding(

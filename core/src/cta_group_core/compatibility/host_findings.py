@@ -74,5 +74,5 @@ def _kubelet(host: HostFacts) -> Iterator[Finding]:
             f"{host.kubelet_version} lists every group of a container in the pod's status, {size} each, in an order "
             "that changes: one write about every minute for each pod with groups (kubernetes#142293)",
             f"start kubelet with --feature-gates={_STATUS_GATE}=false,{_MESSAGE_GATE}=false (both: it does not start "
-            "with the first alone)" + (", or use short group ids" if host.long_ids else ""),
+            "with the first alone)",
         )
