@@ -32,6 +32,13 @@ def test_quota_exceeded() -> None:
     assert reasons == ["QuotaExceeded", "Placed"]
 
 
+def test_quota_full_during_a_rollout() -> None:
+    """When every pod that is wanted exists, the one that is refused is a rollout's surge; that it can do without is said."""
+    message, *_ = told(WorkloadFacts(5, 32, pods(*[Stage.RUNNING] * 5), DENIED, TEAM_A))
+    assert message.startswith("a further pod cannot be created: needs 32, quota 256, used 240, short 16")
+    assert message.endswith("raise its spec.groups to 272, or set maxSurge: 0 when this is a rollout")
+
+
 def test_no_pod_at_all() -> None:
     """A workload whose only pod is refused says so, and whether it is placed is unknown."""
     facts = WorkloadFacts(1, 32, (), DENIED, TEAM_A)

@@ -153,6 +153,7 @@ def _groups_denied(facts: WorkloadFacts, denial: Denial, who: str) -> Condition:
         f"needs {denial.needs}, quota {quota.groups}, used {quota.used}, short {short} "
         f"(CTAQuota {quota.name}{_over(quota.namespaces)}); end or shrink something there, "
         f"or raise its spec.groups to {quota.used + denial.needs * max(1, facts.missing)}"
+        f"{'' if facts.missing else ', or set maxSurge: 0 when this is a rollout'}"
     )
     return _condition(CONDITION_ADMISSIBLE, "QuotaExceeded", f"{who}: {told}")
 
