@@ -155,8 +155,15 @@ def test_notes_say_what_runs_and_what_is_next(scenario: str) -> None:
     """The notes name what this release installed, and warn of what it does not do."""
     command = ("install", RELEASE, CHART, "--namespace", NAMESPACE, "--dry-run=client", "--values", values_of(scenario))
     notes = helm(*command).stdout.partition("NOTES:")[2]
-    for word in ("kubectl get ctanodes", "kind: CTAQuota", "{nvidia.com/cta-group: 32}", "kubectl cta explain"):
+    for word in (
+        "kubectl cta doctor",
+        "kubectl get ctanodes",
+        "kind: CTAQuota",
+        "{nvidia.com/cta-group: 32}",
+        "kubectl cta explain",
+    ):
         assert word in notes
     assert ("THE GPUS ARE SIMULATED: each node pretends to have 8 x h100-sxm" in notes) == (scenario == "simulated")
     assert ("NOT LIMITED: SMs and memory" in notes) == (scenario == "minimal")
     assert ("cta-group-mps" in notes) == (scenario != "minimal")
+    assert ("8 to 128 in steps of 8, or a multiple of 128" in notes) == (scenario != "minimal")

@@ -33,7 +33,7 @@ def test_quota_exceeded() -> None:
 
 
 def test_quota_full_during_a_rollout() -> None:
-    """When every pod that is wanted exists, the one that is refused is a rollout's surge; that it can do without is said."""
+    """When every pod that is wanted exists, the refused one is a rollout's surge, which it can do without."""
     message, *_ = told(WorkloadFacts(5, 32, pods(*[Stage.RUNNING] * 5), DENIED, TEAM_A))
     assert message.startswith("a further pod cannot be created: needs 32, quota 256, used 240, short 16")
     assert message.endswith("raise its spec.groups to 272, or set maxSurge: 0 when this is a rollout")
