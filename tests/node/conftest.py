@@ -11,6 +11,7 @@ from cluster_harness.monitoring import watch_release
 from cluster_harness.prometheus import Prometheus
 from cluster_harness.tools import Tools
 from cluster_harness.waiting import wait_for
+from plain_node import PlainNode
 from team import EIGHT_H100, Team, allocatable
 
 
@@ -45,6 +46,14 @@ def team(tools: Tools, cluster: Cluster) -> Iterator[Team]:
     one = Team(tools, made["metadata"]["name"])
     yield one
     one.disband()
+
+
+@pytest.fixture
+def plain(cluster: Cluster, namespace: str) -> Iterator[PlainNode]:
+    """Plugin and supervisor as plain programs of the node, not started yet; ended with the test."""
+    node = PlainNode(cluster, namespace)
+    yield node
+    node.close()
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ while it starts. So: a socket name never used before for each registration, boun
 and one Register for each ``kubelet.sock``. A registration ends when ``kubelet.sock`` is made anew, when our own socket
 file goes, and when kubelet ends its ListAndWatch though it lives; then a new one follows under a new name. Pods that
 wait or crash fail for good when that takes longer than the 0.9 s before kubelet admits its pods, so the files are
-looked at every 50 ms: two calls of ``stat``, which no lost file-system event can break.
+looked at every 20 ms: two calls of ``stat``, which no lost file-system event can break.
 """
 
 import asyncio
@@ -29,13 +29,14 @@ from cta_group_plugin.kubelet_api.deviceplugin_v1beta1_pb2_grpc import (
 from cta_group_plugin.logs import EventLog
 from cta_group_plugin.metrics import Metrics
 from cta_group_plugin.service import OPTIONS, DevicePluginService, Stream
+from cta_group_plugin.socket_files import SocketIdentity, channel_to, is_served, socket_identity
 from cta_group_plugin.sockets import with_hint
 from cta_group_plugin.state import NodeState
 
 _log = EventLog(__name__)
 
 _KUBELET_SOCKET: Final = "kubelet.sock"
-_LOOK_SECONDS: Final = 0.05
+_LOOK_SECONDS: Final = 0.02
 _REGISTER_TIMEOUT_SECONDS: Final = 15.0
 """kubelet dials us inside the call, with 10 s of its own."""
 _LISTEN_TIMEOUT_SECONDS: Final = 10.0
@@ -50,28 +51,11 @@ _GRACE_SECONDS: Final = 0.2
 _LIVENESS_SECONDS: Final = 3.0
 _LARGEST_MESSAGE_BYTES: Final = 16 << 20
 
-SocketIdentity = tuple[int, int, int]
-
-
-def socket_identity(path: Path) -> SocketIdentity | None:
-    """Return what tells one socket file from the next under the same path; ``None`` when there is none."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return (found.st_dev, found.st_ino, found.st_ctime_ns)
-
 
 def pause_seconds(failures: int, chance: float) -> float:
     """Return how long to wait after so many failures in a row; ``chance``, 0 to 1, spreads it over its second half."""
     longest = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * float(2 ** min(failures, 10)))
     return longest * (0.5 + chance / 2)
-
-
-def _channel(socket: Path) -> grpc.aio.Channel:
-    # With a connection of its own: one that failed a moment ago would make this one wait as well.
-    options = [("grpc.default_authority", "localhost"), ("grpc.use_local_subchannel_pool", 1)]
-    return grpc.aio.insecure_channel(f"unix://{socket}", options=options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +125,7 @@ class Registrar:
         """Ask ourselves through our own socket, as kubelet does; return what is wrong, empty when nothing is."""
         if self._current is None or socket_identity(self._current.path) != self._current.identity:
             return ""
-        async with _channel(self._current.path) as channel:
+        async with channel_to(self._current.path) as channel:
             try:
                 await DevicePluginStub(channel).GetDevicePluginOptions(api.Empty(), timeout=_LIVENESS_SECONDS)
             except grpc.aio.AioRpcError as error:
@@ -157,8 +141,10 @@ class Registrar:
             )
 
     async def _kubelet_socket(self) -> SocketIdentity:
-        while (found := socket_identity(self._folder / _KUBELET_SOCKET)) is None:
-            self._state.learn_registration("", f"{self._folder / _KUBELET_SOCKET} is not there")
+        """Wait until kubelet listens: a kubelet that ended leaves its socket behind."""
+        path = self._folder / _KUBELET_SOCKET
+        while (found := socket_identity(path)) is None or not is_served(path):
+            self._state.learn_registration("", f"{path} is not there" if found is None else f"nobody serves {path}")
             await asyncio.sleep(_LOOK_SECONDS)
         return found
 
@@ -196,7 +182,7 @@ class Registrar:
         request = api.RegisterRequest(
             version="v1beta1", endpoint=endpoint, resource_name=self._resource_name, options=OPTIONS
         )
-        async with _channel(kubelet) as channel:
+        async with channel_to(kubelet) as channel:
             try:
                 await RegistrationStub(channel).Register(request, timeout=_REGISTER_TIMEOUT_SECONDS)
             except grpc.aio.AioRpcError as error:

@@ -54,6 +54,10 @@ class Running:
         self._probes[component.name] = probe
         self.start_component(component.name)
 
+    def is_running(self, name: str) -> bool:
+        """Return whether a component of that name was started and has not ended."""
+        return self._machine.control.exit_statuses().get(name, 0) is None
+
     def log(self, name: str) -> str:
         """Return the whole log of the component, over its restarts."""
         path = log_file(self._machine.folder, self._known(name))
