@@ -1,11 +1,15 @@
 """What is asked of the MPS supervisor, and when a container must wait."""
 
+import asyncio
+from collections.abc import Mapping, Sequence
+
 import pytest
 
 from background import in_background, until_view
+from cta_group_core.ids import GpuUuid
 from cta_group_plugin.ceilings import CeilingKeeper, demands_of
 from cta_group_plugin.errors import MpsUnavailable
-from cta_group_plugin.ports import MpsDemand
+from cta_group_plugin.ports import MpsDemand, MpsState
 from cta_group_plugin.settings import EnforcementSettings
 from cta_group_plugin.state import NodeState
 from cta_group_plugin.testing import FakeMpsControl
@@ -87,3 +91,54 @@ async def test_daemon_that_is_no_longer_wanted_is_said_so() -> None:
         state.learn_account(account({}), asked_at=1.0)
         await until_view(state, lambda view: not view.mps)
     assert control.demanded[-1] == ()
+
+
+class SlowControl(FakeMpsControl):
+    """A supervisor whose every answer is let go by the test."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.let_go = asyncio.Event()
+        self.asked = asyncio.Event()
+
+    async def sync(self, demands: Sequence[MpsDemand]) -> Mapping[GpuUuid, MpsState]:
+        """Answer when the test says so."""
+        answer = await super().sync(demands)
+        self.asked.set()
+        await self.let_go.wait()
+        return answer
+
+
+async def test_containers_that_wait_for_one_gpu_do_not_queue_before_those_of_another() -> None:
+    """Twenty containers wait for a silent daemon: all of them, and one for the other GPU, share two questions."""
+    state, control = node_with(), SlowControl()
+    control.not_ready[uuid_of(1)] = "it does not answer"
+    first, second = state.view.offer.served
+    one = keeper(state, control)
+    for number in range(16):
+        state.note_start(groups(1, range(number * 8, number * 8 + 8)))
+    waiting = [asyncio.create_task(one.prepare(second, second.slice_of(8))) for _ in range(16)]
+    await control.asked.wait()
+    state.note_start(groups(0, range(32)))
+    ready = asyncio.create_task(one.prepare(first, first.slice_of(32)))
+    await asyncio.sleep(0)
+    control.let_go.set()
+    await ready
+    assert len(control.demanded) == 2
+    assert uuid_of(0) in {demand.gpu for demand in control.demanded[-1]}
+    results = await asyncio.gather(*waiting, return_exceptions=True)
+    assert all(isinstance(result, MpsUnavailable) for result in results)
+
+
+async def test_who_gives_up_does_not_take_the_answer_from_the_others() -> None:
+    """A start that kubelet cancels leaves the question to those who share it."""
+    state, control = node_with(), SlowControl()
+    (gpu, _) = state.view.offer.served
+    state.note_start(groups(0, range(8)))
+    one = keeper(state, control)
+    cancelled, other = (asyncio.create_task(one.prepare(gpu, gpu.slice_of(8))) for _ in range(2))
+    await control.asked.wait()
+    cancelled.cancel()
+    control.let_go.set()
+    await other
+    assert len(control.demanded) == 1

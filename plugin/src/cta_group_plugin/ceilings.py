@@ -19,6 +19,8 @@ _NOT_COUNTED: Final = "kubelet has not told yet which container holds what"
 _ASK_AGAIN_SECONDS: Final = 0.2
 _GATHER_SECONDS: Final = 0.05
 """Changes within this time are told together; a container that starts asks for itself."""
+_LEAST_PATIENCE_SECONDS: Final = 3.0
+"""One question may take this long, even where nobody wants to wait."""
 _TROUBLE_SECONDS: Final = 2.0
 """How often a daemon that is not ready is asked after, so that its GPU is neither out nor in for longer than it is."""
 
@@ -67,7 +69,10 @@ class CeilingKeeper:
         self._enforcement = enforcement
         self._needs_account = needs_account
         self._patience_seconds = patience_seconds
-        self._one_at_a_time = asyncio.Lock()
+        self._answering: asyncio.Task[dict[GpuUuid, MpsState]] | None = None
+        """The question that is under way, with the demands of when it was put."""
+        self._next: asyncio.Task[dict[GpuUuid, MpsState]] | None = None
+        """The one after it, for everybody who came later."""
         self._asking: asyncio.Task[dict[GpuUuid, MpsState]] | None = None
 
     def ask_now(self) -> None:
@@ -88,10 +93,14 @@ class CeilingKeeper:
             await self._until_no(lambda states: self._problem_of_whole(gpus, states))
 
     async def _until_no(self, problem_in: Callable[[dict[GpuUuid, MpsState]], str]) -> None:
+        clock = asyncio.get_running_loop().time
+        end = clock() + self._patience_seconds
         problem = "the MPS supervisor has not answered yet"
         try:
-            async with asyncio.timeout(self._patience_seconds):
-                while problem := problem_in(await self._sync()):  # noqa: ASYNC110 - it tells when asked
+            async with asyncio.timeout(max(self._patience_seconds, _LEAST_PATIENCE_SECONDS)):
+                while problem := problem_in(await self._sync()):
+                    if clock() >= end:
+                        raise MpsUnavailable(problem)
                     await asyncio.sleep(_ASK_AGAIN_SECONDS)
         except TimeoutError:
             raise MpsUnavailable(problem) from None
@@ -100,29 +109,50 @@ class CeilingKeeper:
         """Sync at each change of what is held, and every ``period_seconds``."""
         told: Sequence[MpsDemand] | None = None
         view = self._state.view
-        while True:
-            demands = demands_of(view, self._enforcement)
-            if demands != told:
-                await self._sync()
-                told = demands
-            all_ready = all(state.ready for state in self._state.view.mps.values())
-            try:
-                async with asyncio.timeout(period_seconds if all_ready else min(period_seconds, _TROUBLE_SECONDS)):
-                    await self._state.change_after(view)
-                await asyncio.sleep(_GATHER_SECONDS)
-                view = self._state.view
-            except TimeoutError:
-                told = None
+        try:
+            while True:
+                demands = demands_of(view, self._enforcement)
+                if demands != told:
+                    await self._sync()
+                    told = demands
+                try:
+                    async with asyncio.timeout(self._rest_seconds(period_seconds)):
+                        await self._state.change_after(view)
+                    await asyncio.sleep(_GATHER_SECONDS)
+                    view = self._state.view
+                except TimeoutError:
+                    told = None
+        finally:
+            for task in (self._answering, self._next, self._asking):
+                if task:
+                    task.cancel()
+
+    def _rest_seconds(self, period_seconds: float) -> float:
+        all_ready = all(state.ready for state in self._state.view.mps.values())
+        return period_seconds if all_ready else min(period_seconds, _TROUBLE_SECONDS)
 
     async def _sync(self) -> dict[GpuUuid, MpsState]:
+        """Ask, together with everybody who asks while an earlier question is under way.
+
+        A daemon that does not answer makes a question take seconds. However many containers wait for it, one for
+        another GPU waits for two questions at most.
+        """
         if self._needs_account and not self._state.view.holders_are_known:
             return {}
-        async with self._one_at_a_time:
-            demands = demands_of(self._state.view, self._enforcement)
-            states = dict(await self._control.sync(demands))
-            shared = (demand.gpu for demand in demands if not demand.whole)
-            self._state.learn_mps({gpu: states[gpu] for gpu in shared if gpu in states})
-            return states
+        if self._next is None:
+            self._next = asyncio.create_task(self._ask_after(self._answering))
+        # Who gives up must not take the question from the others.
+        return await asyncio.shield(self._next)
+
+    async def _ask_after(self, before: asyncio.Task[dict[GpuUuid, MpsState]] | None) -> dict[GpuUuid, MpsState]:
+        if before:
+            await asyncio.wait([before])
+        self._answering, self._next = self._next, None
+        demands = demands_of(self._state.view, self._enforcement)
+        states = dict(await self._control.sync(demands))
+        shared = (demand.gpu for demand in demands if not demand.whole)
+        self._state.learn_mps({gpu: states[gpu] for gpu in shared if gpu in states})
+        return states
 
     def _problem_of_whole(self, gpus: Sequence[ServedGpu], states: dict[GpuUuid, MpsState]) -> str:
         """Return why a container that has these GPUs whole must wait; empty when it need not.
