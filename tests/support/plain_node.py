@@ -8,41 +8,34 @@ import json
 import signal
 import sys
 from collections import Counter
-from collections.abc import Mapping
-from functools import partial
+from datetime import datetime
 from pathlib import Path
-from typing import Any
 
-from cluster_harness.base_images import BUSYBOX_IMAGE
 from cluster_harness.cluster import Cluster
 from cluster_harness.components import Component
-from cluster_harness.errors import CommandError, DeadlineError
 from cluster_harness.waiting import wait_for
+from cta_group_core.ids import GpuUuid
 from cta_group_plugin.adapters.simulated import simulated_uuid
+from cta_group_plugin.cdi import file_name
 from cta_group_plugin.simulated.mps_daemon import FAULTS_NAME
+from plain_pods import FLAGS, PATIENCE_SECONDS, RESOURCE, Json, PlainPods
 
-RESOURCE = "plain.example.com/cta-group"
 PLUGIN = "plain-plugin"
 SUPERVISOR = "plain-supervisor"
-FOLDER = Path("/run/plain")
+FOLDER = FLAGS.parent
 MPS_ROOT = FOLDER / "mps"
-FLAGS = FOLDER / "flags"
-"""Mounted into pods at the same path: how a test lets a container go on."""
-PATIENCE_SECONDS = 60.0
 _LOG_LINES = 20
+_CDI_FOLDER = Path("/run/cdi")  # what /var/run/cdi is; the link itself would lead out of the node
 _NODE_NAME = "plain"
 _PROGRAM = str(Path(sys.executable).with_name("cta-group-plugin"))
 
-Json = dict[str, Any]
 
-
-class PlainNode:
+class PlainNode(PlainPods):
     """The node, its two programs and its pods."""
 
     def __init__(self, cluster: Cluster, namespace: str) -> None:
+        super().__init__(cluster.api, namespace, self._describe_node)
         self.cluster = cluster
-        self.namespace = namespace
-        self._arguments: tuple[str, ...] = ()
 
     # --- the programs
     def start_supervisor(self) -> None:
@@ -91,8 +84,39 @@ class PlainNode:
         """Let it answer again."""
         self._faults(index).unlink()
 
+    def obstruct_specification(self, index: int) -> None:
+        """Put a folder where the plugin would describe the CDI devices of a GPU."""
+        self._specification(index).mkdir(parents=True)
+
+    def free_specification(self, index: int) -> None:
+        """Take the folder away."""
+        self._specification(index).rmdir()
+
+    def _specification(self, index: int) -> Path:
+        return self.path(_CDI_FOLDER) / file_name(GpuUuid(self.uuid(index)))
+
     def _faults(self, index: int) -> Path:
         return self.path(MPS_ROOT) / self.uuid(index) / "pipe" / FAULTS_NAME
+
+    def restart_kubelet(self) -> float:
+        """Restart kubelet and return how many seconds after its new socket it knew the plugin."""
+        before = self._kubelet_socket.stat().st_ctime_ns if self._kubelet_socket.exists() else 0
+        self.cluster.restart_kubelet()
+        # kubelet says that it is healthy before it takes registrations.
+        wait_for(lambda: self._socket_made_since(before), "another kubelet.sock", PATIENCE_SECONDS)
+        made = self._kubelet_socket.stat().st_ctime
+        wait_for(lambda: self._registered_at() > made, "another registration", PATIENCE_SECONDS)
+        return self._registered_at() - made
+
+    def _socket_made_since(self, before: int) -> bool:
+        return self._kubelet_socket.exists() and self._kubelet_socket.stat().st_ctime_ns > before
+
+    @property
+    def _kubelet_socket(self) -> Path:
+        return self.cluster.node.kubelet_folder / "device-plugins" / "kubelet.sock"
+
+    def _registered_at(self) -> float:
+        return datetime.fromisoformat(self.events("registered")[-1]["time"]).timestamp()
 
     # --- the node
     def path(self, inside: Path) -> Path:
@@ -123,102 +147,26 @@ class PlainNode:
         held = self.held().values()
         return len(frozenset().union(*held)) == sum(map(len, held))
 
-    # --- pods
-    def start_pod(self, name: str, groups: int, script: str, **changes: Any) -> None:
-        """Make a pod whose only container runs ``script``; ``changes`` are laid over the spec."""
-        main = container("main", script, groups)
-        self.create_pod(name, {"containers": [main], **changes})
-
-    def create_pod(self, name: str, spec: Mapping[str, Any]) -> None:
-        """Make a pod."""
-        volumes = [{"name": "flags", "hostPath": {"path": str(FLAGS), "type": "DirectoryOrCreate"}}]
-        whole = {"terminationGracePeriodSeconds": 0, "volumes": volumes, **spec}
-        self.cluster.api.create(self._pods, {"metadata": {"name": name}, "spec": whole})
-
-    def delete_pod(self, name: str) -> None:
-        """Remove a pod and wait until it is gone."""
-        self.cluster.api.delete(f"{self._pods}/{name}")
-        wait_for(lambda: self.cluster.api.find(f"{self._pods}/{name}") is None, f"{name} to be gone", PATIENCE_SECONDS)
-
-    def pods(self) -> list[Json]:
-        """Return all pods."""
-        return self.cluster.api.items(self._pods)
-
-    def pod(self, name: str) -> Json:
-        """Return one pod."""
-        return self.cluster.api.get(f"{self._pods}/{name}")
-
-    def status(self, name: str, container_name: str = "main") -> Json:
-        """Return the status of one container, empty before kubelet wrote one."""
-        status = self.pod(name)["status"]
-        both = [*status.get("containerStatuses", ()), *status.get("initContainerStatuses", ())]
-        found: list[Json] = [it for it in both if it["name"] == container_name]
-        return found[0] if found else {}
-
-    def wait_waiting(self, name: str, words: str) -> None:
-        """Wait until kubelet says that the container cannot start for a reason with these words in it."""
-
-        def waits() -> bool:
-            return words in self.status(name).get("state", {}).get("waiting", {}).get("message", "")
-
-        wait_for(waits, f"{name} to wait because of {words!r}", PATIENCE_SECONDS)
-
-    def wait_running(self, *names: str) -> None:
-        """Wait until the main container of each pod runs; the error tells how the pod is and what the plugin said."""
-        for name in names:
-            try:
-                wait_for(partial(self._runs, name), f"{name} to run", PATIENCE_SECONDS)
-            except DeadlineError as error:
-                log = "\n".join(self.cluster.log(PLUGIN).splitlines()[-_LOG_LINES:])
-                raise AssertionError(f"{error}\n{self._holdings()}\n{self.pod(name)['status']}\n{log}") from error
-
-    def _runs(self, name: str) -> bool:
-        return "running" in self.status(name).get("state", {})
-
-    def _holdings(self) -> list[str]:
-        """Return how many groups of which GPU kubelet has recorded for each pod."""
-        held, pods = self.held(), {pod["metadata"]["uid"]: pod["metadata"]["name"] for pod in self.pods()}
-        return [
-            f"{pods.get(uid, uid)}: {Counter(each.partition('::')[0] for each in ids)}" for uid, ids in held.items()
-        ]
-
-    def failed(self) -> list[str]:
-        """Return the pods that kubelet has given up, with its words."""
-        return [
-            f"{it['metadata']['name']}: {it['status']}" for it in self.pods() if it["status"].get("phase") == "Failed"
-        ]
-
     def raise_flag(self, name: str) -> None:
         """Let containers see the file ``name`` in FLAGS."""
         self.path(FLAGS).mkdir(parents=True, exist_ok=True)
         (self.path(FLAGS) / name).touch()
 
+    def _describe_node(self) -> str:
+        """Tell how many groups of which GPU kubelet has recorded for each pod, and what the plugin said."""
+        pods = {pod["metadata"]["uid"]: pod["metadata"]["name"] for pod in self.pods()}
+        held = {
+            pods.get(uid, uid): Counter(each.partition("::")[0] for each in ids) for uid, ids in self.held().items()
+        }
+        log = "\n".join(self.cluster.log(PLUGIN).splitlines()[-_LOG_LINES:])
+        return f"{held}\n{log}"
+
     def close(self) -> None:
-        """End the pods, then both programs."""
-        for pod in self.pods():
-            self.delete_pod(pod["metadata"]["name"])
-        for program in (PLUGIN, SUPERVISOR):
-            if self.cluster.is_running(program):
-                self.stop(program)
+        """End what makes pods, the pods, and both programs."""
         try:
-            self.cluster.exec_in_node(["rm", "-rf", str(FOLDER)])
-        except CommandError as error:
-            raise AssertionError(f"something still holds {FOLDER}: {error}") from error
-
-    @property
-    def _pods(self) -> str:
-        return f"/api/v1/namespaces/{self.namespace}/pods"
-
-
-def container(name: str, script: str, groups: int = 0) -> Json:
-    """Return a container that runs a shell script; ``groups`` 0 asks for none."""
-    made: Json = {
-        "name": name,
-        "image": BUSYBOX_IMAGE,
-        "imagePullPolicy": "Never",
-        "command": ["sh", "-c", script],
-        "volumeMounts": [{"name": "flags", "mountPath": str(FLAGS)}],
-    }
-    if groups:
-        made["resources"] = {"limits": {RESOURCE: str(groups)}}
-    return made
+            self.end_pods()
+        finally:
+            for program in (PLUGIN, SUPERVISOR):
+                if self.cluster.is_running(program):
+                    self.stop(program)
+        self.cluster.exec_in_node(["rm", "-rf", str(FOLDER)])

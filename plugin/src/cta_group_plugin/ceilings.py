@@ -16,6 +16,7 @@ from cta_group_plugin.state import NodeState, NodeView
 _FULL_PERCENT: Final = 100
 _NO_LIMIT_MIB: Final = 0
 _NOT_COUNTED: Final = "kubelet has not told yet which container holds what"
+_NO_ANSWER: Final = "the MPS supervisor has not answered yet"
 _ASK_AGAIN_SECONDS: Final = 0.2
 _GATHER_SECONDS: Final = 0.05
 """Changes within this time are told together; a container that starts asks for itself."""
@@ -85,17 +86,17 @@ class CeilingKeeper:
         if not self._enforcement.uses_mps:
             return
         wanted = demand_for(gpu, share.groups, self._enforcement)
-        await self._until_no(lambda states: _about(gpu, self._problem_of(wanted, states)))
+        await self._until_no(lambda states: _about(gpu, self._problem_of(wanted, states)), _about(gpu, _NO_ANSWER))
 
     async def prepare_whole(self, gpus: Sequence[ServedGpu]) -> None:
         """Return once no MPS daemon is in the way of a tenant of whole GPUs; raise MpsUnavailable with the reason."""
         if self._enforcement.uses_mps:
-            await self._until_no(lambda states: self._problem_of_whole(gpus, states))
+            await self._until_no(lambda states: self._problem_of_whole(gpus, states), _NO_ANSWER)
 
-    async def _until_no(self, problem_in: Callable[[dict[GpuUuid, MpsState]], str]) -> None:
+    async def _until_no(self, problem_in: Callable[[dict[GpuUuid, MpsState]], str], problem: str) -> None:
+        """Return when there is no problem in the answer; ``problem`` is what is told as long as there is no answer."""
         clock = asyncio.get_running_loop().time
         end = clock() + self._patience_seconds
-        problem = "the MPS supervisor has not answered yet"
         try:
             async with asyncio.timeout(max(self._patience_seconds, _LEAST_PATIENCE_SECONDS)):
                 while problem := problem_in(await self._sync()):
