@@ -6,6 +6,7 @@ from cta_group_cli.errors import NotFound
 from cta_group_cli.explain import show_explanation
 from cta_group_cli.objects import Controller, Event, Pod
 from cta_group_cli.ports import Node
+from cta_group_core.names import GATE_PLACEMENT
 from cta_group_core.nodes import NodeStatus
 from explained_objects import answer, controller, pod, replica_set
 from fake_cluster_reader import FakeClusterReader, metadata, pod_spec

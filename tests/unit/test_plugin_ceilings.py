@@ -74,10 +74,10 @@ async def test_container_waits_until_kubelet_told_who_holds_what() -> None:
     state, control = node_with(), FakeMpsControl()
     state.note_start(groups(0, range(8)))
     gpu = state.view.offer.served[0]
-    with pytest.raises(MpsUnavailable, match="kubelet has not told yet"):
+    with pytest.raises(MpsUnavailable, match=r"kubelet has not told yet"):
         await keeper(state, control, needs_account=True).prepare(gpu, gpu.slice_of(8))
     state.learn_account_problem("there is no /run/pod-resources/kubelet.sock")
-    with pytest.raises(MpsUnavailable, match="kubelet has not told yet .*: there is no /run/pod-resources"):
+    with pytest.raises(MpsUnavailable, match=r"kubelet has not told yet .*: there is no /run/pod-resources"):
         await keeper(state, control, needs_account=True).prepare(gpu, gpu.slice_of(8))
     assert control.demanded == []
 
