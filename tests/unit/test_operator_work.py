@@ -10,7 +10,7 @@ from cta_group_operator.clock import SystemClock
 from cta_group_operator.metrics import Metrics
 from cta_group_operator.ports import WorkloadView
 from cta_group_operator.reconcile.view import ClusterView
-from cta_group_operator.reconcile.work import Work, run_all
+from cta_group_operator.reconcile.work import Work
 from cta_group_operator.settings import Settings
 from operator_world import FakeKube, a_controller, a_limit, a_node, a_pod, a_quota, a_view, ref, until
 
@@ -34,6 +34,13 @@ def a_work(view: ClusterView, kube: FakeKube) -> Work:
     return Work(Settings(identity="me"), view, kube, SystemClock(), Metrics("test"))
 
 
+async def run_all(work: Work) -> None:
+    """Run what the leader runs."""
+    async with asyncio.TaskGroup() as group:
+        for loop in work.loops().values():
+            group.create_task(loop())
+
+
 async def lose_the_lease(led: asyncio.Task[None], work: Work) -> None:
     """End what the leader runs, as a lost lease does."""
     led.cancel()
@@ -50,12 +57,12 @@ async def test_a_pod_whose_release_was_cut_short_is_released_by_the_next_leaders
     view.pods.put(a_pod("waits"))
     kube.hangs = True
     work.begin()
-    led = asyncio.ensure_future(run_all(work.loops()))
+    led = asyncio.ensure_future(run_all(work))
     await until(lambda: kube.asked, "a release that hangs")
     await lose_the_lease(led, work)
     kube.hangs = False
     work.begin()
-    led = asyncio.ensure_future(run_all(work.loops()))
+    led = asyncio.ensure_future(run_all(work))
     await until(lambda: ("json", "/api/v1/namespaces/team-a/pods/waits") in kube.writes, "the release")
     await lose_the_lease(led, work)
 
@@ -70,7 +77,7 @@ async def test_a_replica_that_does_not_lead_keeps_nothing_to_do() -> None:
         view.pods.remove(("team-a", f"job-{number}"))
     view.pods.put(a_pod("stays"))
     work.begin()
-    led = asyncio.ensure_future(run_all(work.loops()))
+    led = asyncio.ensure_future(run_all(work))
     await until(lambda: any("pod-stays/status" in path for _, path in kube.writes), "the explanation of the pod")
     await lose_the_lease(led, work)
     assert not any("job-" in path for _, path in kube.writes)
@@ -86,7 +93,7 @@ async def test_an_explanation_of_what_asks_no_more_goes_with_the_next_leader() -
     object_ref = ref("CTAWorkload", "deployment-web", api_version="ctagroup.dev/v1alpha1")
     view.workloads.put(WorkloadView(object_ref, "1", owner.uid, status))
     work.begin()
-    led = asyncio.ensure_future(run_all(work.loops()))
+    led = asyncio.ensure_future(run_all(work))
     path = "/apis/ctagroup.dev/v1alpha1/namespaces/team-a/ctaworkloads/deployment-web"
     await until(lambda: ("delete", path) in kube.writes, "the removal of the explanation")
     await lose_the_lease(led, work)

@@ -6,7 +6,7 @@ such end: the replica goes on watching and answering, and waits until it may lea
 
 import asyncio
 import signal
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -28,13 +28,14 @@ from cta_group_operator.adapters.probes import serve_probes
 from cta_group_operator.admission.gpu_kinds import KnownGpus
 from cta_group_operator.admission.run import Admission
 from cta_group_operator.clock import SystemClock
-from cta_group_operator.errors import ApiUnavailable, BadSetting, LeadershipLost, NotFound, OperatorError, TaskEnded
+from cta_group_operator.errors import ApiUnavailable, BadSetting, NotFound, OperatorError
 from cta_group_operator.handlers.kopf_operator import make_registry, run_kopf
 from cta_group_operator.handlers.own_kinds import OwnKinds
+from cta_group_operator.leading import lead, leaves, never_ending
 from cta_group_operator.logs import EventLog
 from cta_group_operator.metrics import Figures, Metrics
 from cta_group_operator.reconcile.view import ClusterView
-from cta_group_operator.reconcile.work import Work, run_all
+from cta_group_operator.reconcile.work import Work
 from cta_group_operator.resources import CONTROLLERS, EVENTS, NAMESPACES, NODES, PODS, RESOURCE_QUOTAS
 from cta_group_operator.settings import Settings
 
@@ -55,7 +56,7 @@ def run(settings: Settings) -> int:
     try:
         asyncio.run(_run(settings, connection))
     except BaseExceptionGroup as group:
-        return _exit_code(list(_leaves(group)))
+        return _exit_code(list(leaves(group)))
     return 1
 
 
@@ -69,14 +70,6 @@ def _exit_code(ends: Sequence[BaseException]) -> int:
     if not told:
         _log.info("stopped")
     return 1 if told else 0
-
-
-def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
-    for one in group.exceptions:
-        if isinstance(one, BaseExceptionGroup):
-            yield from _leaves(one)
-        else:
-            yield one
 
 
 async def _run(settings: Settings, connection: Connection) -> None:
@@ -132,7 +125,7 @@ class Program:
             "own kinds": self._follow_own_kinds(stop),
         }
         for name, task in tasks.items():
-            group.create_task(_never_ending(name, task), name=name)
+            group.create_task(never_ending(name, task), name=name)
 
     def not_ready(self) -> str:
         """Return what is still to come before this replica can answer; empty when nothing is."""
@@ -153,7 +146,7 @@ class Program:
         self._own_kinds.register(registry)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._own_kinds.list_again(), name="list own kinds")
-            group.create_task(_never_ending("kopf", run_kopf(registry, lambda: _on_signals(stop))), name="kopf")
+            group.create_task(never_ending("kopf", run_kopf(registry, lambda: _on_signals(stop))), name="kopf")
 
     async def _has_listed_own_kinds(self) -> bool:
         try:
@@ -165,19 +158,11 @@ class Program:
             return False
         return True
 
-    async def _lead(self) -> None:
+    async def _lead(self) -> NoReturn:
         await self._listed.wait()
         for watch in self._watches:
             await watch.synced.wait()
-        while True:
-            await self.lease.acquire()
-            self._work.begin()
-            try:
-                await run_all(self._leading())
-            except* LeadershipLost as lost:
-                _log.warning("leadership_lost", reason=next(_leaves(lost)))
-            finally:
-                self._work.end()
+        await lead(self.lease, self._work, self._leading)
 
     def _leading(self) -> dict[str, Callable[[], Coroutine[Any, Any, Any]]]:
         """Return what only the leader runs. All of it ends when the lease is lost, and starts afresh with the next."""
@@ -214,11 +199,6 @@ def what_to_follow(view: ClusterView, resource_name: str) -> list[Followed[Any, 
 def _labels_of(view: ClusterView, name: NodeName) -> Mapping[str, str] | None:
     node = view.nodes.get(name)
     return node.facts.labels if node is not None else None
-
-
-async def _never_ending(name: str, task: Coroutine[Any, Any, Any]) -> NoReturn:
-    await task
-    raise TaskEnded(f"task {name!r} ended, which it never should")
 
 
 async def _stop_when(stop: asyncio.Event) -> NoReturn:

@@ -1,6 +1,5 @@
 """All the leader's work together: who must look when something changed, and the queues that run it."""
 
-import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
@@ -221,10 +220,3 @@ class Work:
 
     def _mark_top(self, ref: ObjectRef, owner: ObjectRef | None) -> None:
         self._workloads.mark(self._view.top_owner(ref, owner))
-
-
-async def run_all(loops: dict[str, Callable[[], Coroutine[Any, Any, Any]]]) -> None:
-    """Run all loops until one of them ends, which none does by itself."""
-    async with asyncio.TaskGroup() as group:
-        for name, loop in loops.items():
-            group.create_task(loop(), name=name)
