@@ -107,7 +107,7 @@ async def test_a_denial_is_counted_beside_a_quota_that_people_made() -> None:
     view.limits.put(a_limit("team-a", "team", 64, used=64))
     work = a_work(view, kube)
     work.begin()
-    led = asyncio.ensure_future(run_all(work.loops()))
+    led = asyncio.ensure_future(run_all(work))
     path = "/apis/ctagroup.dev/v1alpha1/ctaquotas/team/status"
     await until(lambda: path in kube.objects, "the status of the quota")
     assert kube.objects[path]["status"]["pending"] == 0
