@@ -56,6 +56,20 @@ async def test_nothing_is_free_before_kubelet_told_who_holds_what() -> None:
     assert status(state).free == 96
 
 
+async def test_gpu_with_all_its_clients_promises_nothing() -> None:
+    """Where two containers may share a GPU and do, its other groups are nobody's, and the GPU says why."""
+    state = state_of(node_of(2))
+    state.learn_account(account({"a": groups(0, range(8)), "b": groups(0, range(8, 16))}), asked_at=1.0)
+    made = status_of(state.view, resource_name="r", enforcement=ENFORCING, max_clients=2)
+    assert (made.gpus[0].free, made.gpus[0].largest_fit, made.gpus[1].free) == (0, 0, 128)
+    assert made.gpus[0].notice == (
+        "2 containers share it, and no more may: 112 groups stay free until one of them ends"
+    )
+    assert (made.free, made.allocatable) == (128, 256)
+    roomy = status_of(state.view, resource_name="r", enforcement=ENFORCING, max_clients=3)
+    assert (roomy.gpus[0].free, roomy.gpus[0].notice) == (112, None)
+
+
 async def test_listed_container_is_an_allocation() -> None:
     """Namespace, pod, container, groups and memory of whoever kubelet lists."""
     state = state_of(node_of(1))

@@ -81,7 +81,12 @@ def _assemble(settings: RunSettings, edges: Edges, state: NodeState, stack: Asyn
     """Return the parts in the order in which they are stopped; ``stack`` closes what they hold."""
     rules = rules_of(settings)
     metrics = Metrics(__version__)
-    status = partial(status_of, resource_name=settings.resource_name, enforcement=settings.enforcement)
+    status = partial(
+        status_of,
+        resource_name=settings.resource_name,
+        enforcement=settings.enforcement,
+        max_clients=settings.max_clients,
+    )
     accounts = AccountKeeper(state, edges.pod_resources)
     ceilings = CeilingKeeper(
         state,

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from cta_group_core.health.verdict import Verdict
 from cta_group_core.ids import GpuUuid, GroupId
 from cta_group_core.rooms import GpuRoom, SharePolicy, largest_fit
-from cta_group_plugin.allocation import Shares, clients_allowed, shares_held
+from cta_group_plugin.allocation import Shares, clients_allowed, clients_on, shares_held
 from cta_group_plugin.conditions import conditions_of, health_word, notices_of
 from cta_group_plugin.inventory import ServedGpu
 from cta_group_plugin.ledger import Holder
@@ -26,12 +26,18 @@ from cta_group_plugin.settings import EnforcementSettings
 from cta_group_plugin.state import NodeView
 
 
-def status_of(view: NodeView, *, resource_name: str, enforcement: EnforcementSettings) -> NodeReport:
-    """Return the status for ``view``; its conditions have no times yet (:func:`with_times`)."""
+def status_of(
+    view: NodeView, *, resource_name: str, enforcement: EnforcementSettings, max_clients: int = 0
+) -> NodeReport:
+    """Return the status for ``view``; its conditions have no times yet (:func:`with_times`).
+
+    ``max_clients`` is the setting: 0 for what the driver's MPS server takes.
+    """
     inventory = view.inventory
     strict = enforcement.mode is SharePolicy.STRICT_UNIFORM
     shares = shares_held(view.holders) if strict else None
-    served = [_served(gpu, view, shares) for gpu in view.offer.served]
+    most = clients_allowed(max_clients, inventory)
+    served = [_served(gpu, view, shares, most) for gpu in view.offer.served]
     withheld = [_unserved(gpu.facts, gpu.reason) for gpu in view.offer.withheld]
     broken = _broken(inventory.broken if inventory else (), {gpu.facts.uuid for gpu in view.offer.served})
     return NodeReport(
@@ -45,12 +51,14 @@ def status_of(view: NodeView, *, resource_name: str, enforcement: EnforcementSet
     )
 
 
-def _served(gpu: ServedGpu, view: NodeView, shares: Shares | None) -> GpuReport:
+def _served(gpu: ServedGpu, view: NodeView, shares: Shares | None, most_clients: int) -> GpuReport:
     uuid = gpu.facts.uuid
     holders = [holder for holder in view.holders if uuid in holder.gpus]
     held = {group_id for holder in holders for group_id in _on(gpu, holder)}
-    # As long as nobody said who holds what, nothing can be promised as free.
-    free = gpu.units.capacity - len(held) if view.holders_are_known else 0
+    left = gpu.units.capacity - len(held)
+    crowd = _crowd(clients_on(uuid, holders), most_clients, left)
+    # Nothing can be promised as free on a GPU that takes nobody any more, or before it was told who holds what.
+    free = left if view.holders_are_known and not crowd else 0
     fault = view.faults.get(uuid)
     here = None if shares is None else shares.get(uuid, frozenset())
     room = GpuRoom(uuid=uuid, index=gpu.facts.index, units=gpu.units, free=free, shares=here)
@@ -65,11 +73,18 @@ def _served(gpu: ServedGpu, view: NodeView, shares: Shares | None) -> GpuReport:
         health=health_word(fault),
         health_reason=_with_advice(fault) if fault else None,
         health_since=rfc3339(fault.since) if fault and fault.since else None,
-        notice="; ".join(notices_of(gpu, view)) or None,
+        notice="; ".join([*notices_of(gpu, view), *crowd]) or None,
         free=free,
         largest_fit=0 if fault else largest_fit([room]),
         allocations=tuple(_allocations(gpu, holders)),
     )
+
+
+def _crowd(clients: int, most: int, left: int) -> list[str]:
+    """Say that a GPU has all the containers that it may have, if it has."""
+    if clients < most:
+        return []
+    return [f"{clients} containers share it, and no more may: {left} groups stay free until one of them ends"]
 
 
 def _with_advice(fault: Verdict) -> str:

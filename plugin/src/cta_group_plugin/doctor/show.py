@@ -42,7 +42,8 @@ def published(found: Examination, settings: DoctorSettings) -> NodeStatus:
         holders_are_known=found.account is not None,
         mps=dict(found.mps),
     )
-    report = status_of(view, resource_name=settings.run.resource_name, enforcement=settings.run.enforcement)
+    run = settings.run
+    report = status_of(view, resource_name=run.resource_name, enforcement=run.enforcement, max_clients=run.max_clients)
     return NodeStatus.model_validate(as_api(report))
 
 
