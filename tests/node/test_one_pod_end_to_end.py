@@ -122,10 +122,13 @@ def test_a_size_that_no_gpu_takes_is_refused_by_the_node_where_the_policy_is_off
     """Without the policies the plugin itself refuses 12 groups, in the same unit and with what is allowed."""
     release.upgrade(team.tools, "--set", "policies.units.enabled=false")
     try:
+        # The API server goes by a policy for a moment after it is gone, and without it for a moment after it is there.
+        wait_for(lambda: _is_let_in(team, 12), "the policy to be off", 60)
         team.start_pod("twelve", 12, nodeName=_node_name(team.tools))
         pod = team.wait_phase("twelve", "Failed")
     finally:
         release.upgrade(team.tools)
+        wait_for(lambda: not _is_let_in(team, 20), "the policy to be on again", 60)
     assert pod["status"]["reason"] == "UnexpectedAdmissionError"
     assert "12 groups" in pod["status"]["message"]
     assert "8 to 128 in steps of 8" in pod["status"]["message"]
@@ -167,6 +170,20 @@ def test_a_kubelet_restart_leaves_a_running_pod_and_the_resource(team: Team, clu
 def _node_name(tools: Tools) -> str:
     (node,) = tools.objects("nodes")["items"]
     return str(node["metadata"]["name"])
+
+
+def _is_let_in(team: Team, groups: int) -> bool:
+    """Tell whether the API server would take a pod that asks for so many groups."""
+    limits = f'{{"limits":{{"{RESOURCE}":{groups}}}}}'
+    container = f'{{"name":"main","image":"none","resources":{limits}}}'
+    overrides = f'--overrides={{"spec":{{"containers":[{container}]}}}}'
+    asked = ("-n", team.namespace, "run", "probe", "--image=none", "--dry-run=server", overrides)
+    try:
+        team.tools.kubectl(*asked)
+    except ToolError as refused:
+        assert "ask for 8 to 128" in str(refused), refused
+        return False
+    return True
 
 
 def _leave_half_of_each_gpu_free(team: Team) -> list[str]:
