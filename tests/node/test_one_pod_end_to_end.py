@@ -181,7 +181,8 @@ def _is_let_in(team: Team, groups: int) -> bool:
     try:
         team.tools.kubectl(*asked)
     except ToolError as refused:
-        assert "ask for 8 to 128" in str(refused), refused
+        if "ask for 8 to 128" not in str(refused):
+            raise
         return False
     return True
 
