@@ -11,12 +11,16 @@ from collections import Counter
 from datetime import datetime
 from pathlib import Path
 
+import grpc
+
 from cluster_harness.cluster import Cluster
 from cluster_harness.components import Component
 from cluster_harness.waiting import wait_for
 from cta_group_core.ids import GpuUuid
 from cta_group_plugin.adapters.simulated import simulated_uuid
 from cta_group_plugin.cdi import file_name
+from cta_group_plugin.kubelet_api import podresources_v1_pb2 as api
+from cta_group_plugin.kubelet_api.podresources_v1_pb2_grpc import PodResourcesListerStub
 from cta_group_plugin.simulated.mps_daemon import FAULTS_NAME
 from plain_pods import FLAGS, PATIENCE_SECONDS, RESOURCE, Json, PlainPods
 
@@ -36,6 +40,8 @@ class PlainNode(PlainPods):
     def __init__(self, cluster: Cluster, namespace: str) -> None:
         super().__init__(cluster.api, namespace, self._describe_node)
         self.cluster = cluster
+        # The log goes on over the tests of a cluster, and what an earlier plugin said is none of ours.
+        self._log_begins = len(self._whole_log())
 
     # --- the programs
     def start_supervisor(self) -> None:
@@ -47,8 +53,9 @@ class PlainNode(PlainPods):
 
     def start_plugin(self, *arguments: str, count: int = 2) -> None:
         """Start the plugin with ``count`` GPUs and return when kubelet knows it."""
+        registered = self.registrations()
         self.spawn_plugin(*arguments, count=count)
-        self.wait_registered()
+        self.wait_registered(more_than=registered)
 
     def spawn_plugin(self, *arguments: str, count: int = 2) -> None:
         """Start the plugin and return at once."""
@@ -65,14 +72,38 @@ class PlainNode(PlainPods):
         self.cluster.stop_component(program, how)
 
     def events(self, name: str) -> list[Json]:
-        """Return the plugin's log entries of one event, over all its lives."""
-        entries = (json.loads(line) for line in self.cluster.log(PLUGIN).splitlines() if line.startswith("{"))
+        """Return the plugin's log entries of one event, over all the lives that it had in this test."""
+        entries = (json.loads(line) for line in self._log().splitlines() if line.startswith("{"))
         return [entry for entry in entries if entry["event"] == name]
 
-    def wait_registered(self, more_than: int = 0) -> None:
-        """Wait until kubelet counts the groups of a plugin that registered after ``more_than`` registrations."""
-        wait_for(lambda: len(self.events("registered")) > more_than, "another registration", PATIENCE_SECONDS)
-        wait_for(lambda: self.allocatable() > 0, "the node to offer groups", PATIENCE_SECONDS)
+    def registrations(self) -> int:
+        """Return how often the plugin has registered in this test."""
+        return len(self.events("registered"))
+
+    def wait_registered(self, *, more_than: int) -> None:
+        """Wait until kubelet admits pods on the groups of a plugin that registered after ``more_than`` registrations.
+
+        The Node object tells of them later, and for a while still of those of a plugin that has gone.
+        """
+        wait_for(lambda: self.registrations() > more_than, "another registration", PATIENCE_SECONDS)
+        wait_for(self._groups_for_new_pods, "kubelet to take the groups as healthy", PATIENCE_SECONDS)
+
+    def _groups_for_new_pods(self) -> int:
+        """Ask kubelet itself how many groups it may hand out, held ones included."""
+        path = self.cluster.node.kubelet_folder / "pod-resources" / "kubelet.sock"
+        with grpc.insecure_channel(f"unix://{path}", options=[("grpc.default_authority", "localhost")]) as channel:
+            request = api.AllocatableResourcesRequest()
+            try:
+                answer = PodResourcesListerStub(channel).GetAllocatableResources(request, timeout=PATIENCE_SECONDS)
+            except grpc.RpcError:  # kubelet is not up yet
+                return 0
+        return sum(len(each.device_ids) for each in answer.devices if each.resource_name == RESOURCE)
+
+    def _log(self) -> str:
+        return self._whole_log()[self._log_begins :]
+
+    def _whole_log(self) -> str:
+        return self.cluster.log(PLUGIN) if self.cluster.has_component(PLUGIN) else ""
 
     def silence_daemon(self, index: int) -> None:
         """Let the MPS daemon of a GPU answer nothing, from its start on."""
@@ -158,7 +189,7 @@ class PlainNode(PlainPods):
         held = {
             pods.get(uid, uid): Counter(each.partition("::")[0] for each in ids) for uid, ids in self.held().items()
         }
-        log = "\n".join(self.cluster.log(PLUGIN).splitlines()[-_LOG_LINES:])
+        log = "\n".join(self._log().splitlines()[-_LOG_LINES:])
         return f"{held}\n{log}"
 
     def close(self) -> None:

@@ -15,6 +15,7 @@ RESOURCE = "plain.example.com/cta-group"
 FLAGS = Path("/run/plain/flags")
 """Mounted into pods at the same path: how a test lets a container go on."""
 PATIENCE_SECONDS = 60.0
+_MET = "met"
 
 Json = dict[str, Any]
 
@@ -78,11 +79,18 @@ class PlainPods:
             self._wait(name, partial(self._runs, name), "run")
 
     def _wait(self, name: str, is_so: Callable[[], bool], what: str) -> None:
-        """Wait for a pod; the error tells how it is and what else is known."""
+        """Wait for a pod; the error tells how it is and what else is known. One that failed stays as it is."""
         try:
-            wait_for(is_so, f"{name} to {what}", PATIENCE_SECONDS)
+            is_met = wait_for(lambda: self._outcome(name, is_so), f"{name} to {what}", PATIENCE_SECONDS) == _MET
         except DeadlineError as error:
             raise AssertionError(f"{error}\n{self.pod(name)['status']}\n{self._describe()}") from error
+        assert is_met, f"{name} was to {what}\n{self.pod(name)['status']}\n{self._describe()}"
+
+    def _outcome(self, name: str, is_so: Callable[[], bool]) -> str:
+        """Return _MET, or that the pod has failed and it will never be met; empty as long as neither is known."""
+        if is_so():
+            return _MET
+        return "failed" if self.pod(name)["status"].get("phase") == "Failed" else ""
 
     def _waiting(self, name: str) -> str:
         return str(self.status(name).get("state", {}).get("waiting", {}).get("message", ""))

@@ -54,6 +54,10 @@ class Running:
         self._probes[component.name] = probe
         self.start_component(component.name)
 
+    def has_component(self, name: str) -> bool:
+        """Return whether a component of that name was ever declared."""
+        return name in self._machine.control.names()
+
     def is_running(self, name: str) -> bool:
         """Return whether a component of that name was started and has not ended."""
         return self._machine.control.exit_statuses().get(name, 0) is None
