@@ -55,3 +55,20 @@ async def test_a_gpu_that_nobody_uses_is_forgotten(mps_node: SimulatedNode, supe
     await eventually(forgotten, "GPU-1 is forgotten")
     assert mps_node.pid(ONE) is None
     assert supervisors.count("mps_daemon_starts_total") == 1
+
+
+async def test_demands_of_a_plugin_that_another_has_followed_change_nothing(
+    mps_node: SimulatedNode, supervisors: Supervising
+) -> None:
+    """The limits stay what the plugin wants that kubelet took last; the older one is told the states all the same."""
+    supervisor = await supervisors.start()
+    await supervisor.sync([share(ONE, sm_percent=25)], generation=1)
+    await supervisor.sync([share(ONE, sm_percent=50)], generation=2)
+    for older in ([share(ONE, sm_percent=25)], []):
+        await supervisor.sync(older, generation=1)
+        assert (await supervisor.sync([share(ONE, sm_percent=50)], generation=2))[ONE].sm_percent == 50
+    states = await supervisor.sync([share(ONE, sm_percent=25), share(TWO)], generation=1)
+    assert (states[ONE].ready, states[ONE].sm_percent) == (True, 50)
+    assert (states[TWO].ready, "another plugin has registered later" in states[TWO].reason) == (False, True)
+    assert mps_node.pid(TWO) is None
+    assert (await supervisor.sync([share(ONE, sm_percent=25)], generation=3))[ONE].sm_percent == 25

@@ -146,7 +146,9 @@ async def test_killed_plugin_is_replaced_by_the_next() -> None:
                 await first.wait()
             assert len(own_sockets(node)) == 1
             async with plugin_process(root, "--count=2") as second:
-                await kubelet.until(lambda kubelet: set(kubelet.devices.values()) == {"Healthy"})
+                await kubelet.until(
+                    lambda kubelet: len(kubelet.registered) == 2 and set(kubelet.devices.values()) == {"Healthy"}
+                )
                 assert sorted(kubelet.devices) == devices
                 (other,) = await kubelet.admit(pod("b"), [Ask("main", 64)])
                 assert not set(held.ids) & set(other.ids)

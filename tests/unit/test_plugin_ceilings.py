@@ -101,9 +101,9 @@ class SlowControl(FakeMpsControl):
         self.let_go = asyncio.Event()
         self.asked = asyncio.Event()
 
-    async def sync(self, demands: Sequence[MpsDemand]) -> Mapping[GpuUuid, MpsState]:
+    async def sync(self, demands: Sequence[MpsDemand], *, generation: int = 0) -> Mapping[GpuUuid, MpsState]:
         """Answer when the test says so."""
-        answer = await super().sync(demands)
+        answer = await super().sync(demands, generation=generation)
         self.asked.set()
         await self.let_go.wait()
         return answer

@@ -16,6 +16,7 @@ from cta_group_plugin.adapters.cdi_files import CdiFiles
 from cta_group_plugin.adapters.state_folder import host_marks
 from cta_group_plugin.answers import CdiRules, Rules
 from cta_group_plugin.ceilings import CeilingKeeper
+from cta_group_plugin.charge import ChargeKeeper
 from cta_group_plugin.claims import ClaimKeeper
 from cta_group_plugin.driver_threads import Asker
 from cta_group_plugin.edges import Edges, edges_of
@@ -71,8 +72,11 @@ async def serve(settings: RunSettings, edges: Edges, stopping: asyncio.Event) ->
 
 
 async def _drain(state: NodeState, seconds: float) -> None:
-    """Say that no new pod should come, and serve those that are on their way: kubelet would fail them for good."""
-    if seconds and state.view.registered_as:
+    """Say that no new pod should come, and serve those that are on their way: kubelet would fail them for good.
+
+    Where another process has taken over, pods come to that one.
+    """
+    if seconds and state.view.registered_as and not state.view.other_in_charge:
         state.learn_registration("", "the plugin is stopping")
         await asyncio.sleep(seconds)
 
@@ -108,8 +112,11 @@ def _assemble(settings: RunSettings, edges: Edges, state: NodeState, stack: Asyn
         stack.enter_context(ProbeServer(settings.metrics_address, checks))
     watcher = _watcher(settings, edges, state, ceilings)
     claims = ClaimKeeper(state, edges.pod_resources, watcher.look_soon)
+    charge = ChargeKeeper(state, settings.device_plugin_dir, registrar.sockets_begin_with)
+    charge.look()
     parts: list[Part] = [
         registrar.run,
+        charge.run,
         watcher.run,
         partial(_restarted, "claims", claims.run),
         partial(_restarted, "accounts", accounts.run),

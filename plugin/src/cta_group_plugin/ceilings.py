@@ -150,7 +150,7 @@ class CeilingKeeper:
             await asyncio.wait([before])
         self._answering, self._next = self._next, None
         demands = demands_of(self._state.view, self._enforcement)
-        states = dict(await self._control.sync(demands))
+        states = dict(await self._control.sync(demands, generation=self._state.view.generation))
         shared = (demand.gpu for demand in demands if not demand.whole)
         self._state.learn_mps({gpu: states[gpu] for gpu in shared if gpu in states})
         return states

@@ -67,7 +67,8 @@ async def devices_after(state: NodeState, seen: NodeView, limit_seconds: float |
 def _decides(view: NodeView) -> tuple[object, ...]:
     """Return what of a view decides about the devices."""
     out = {uuid: is_out(fault) for uuid, fault in view.faults.items()}
-    return view.offer, out, groups_that_wait(view), groups_of_withheld(view), view.holders_are_known
+    kept = groups_that_wait(view), groups_of_withheld(view)
+    return view.offer, out, kept, view.holders_are_known, view.other_in_charge
 
 
 def _is_healthy(view: NodeView, group_id: GroupId, kept: frozenset[GroupId], *, shows_all: bool) -> bool:

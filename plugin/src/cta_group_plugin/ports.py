@@ -161,8 +161,11 @@ class MpsState:
 class MpsControl(Protocol):
     """The MPS supervisor of this node."""
 
-    async def sync(self, demands: Sequence[MpsDemand]) -> Mapping[GpuUuid, MpsState]:
+    async def sync(self, demands: Sequence[MpsDemand], *, generation: int = 0) -> Mapping[GpuUuid, MpsState]:
         """Ask for one daemon per demand with at least that ceiling; return the state of each.
+
+        ``generation`` is when kubelet took this plugin, nanoseconds since boot, 0 before. While two plugins run, the
+        newer one decides: what the older asks for changes nothing.
 
         Level-triggered: the call carries everything that is wanted, and may be repeated at any time. A GPU that is
         not named needs no daemon. Never raises for a supervisor that is away: every state says so instead.

@@ -60,10 +60,13 @@ class Publisher:
         while view.inventory is None and not view.driver_problem:
             view = await self._state.change_after(view)
         while True:
+            while view.other_in_charge:
+                view = await self._state.change_after(view)
             view = self._state.view
             await self._write(self._status_of(view))
             await asyncio.sleep(self._pause_seconds())
             await self._until_there_is_news(view)
+            view = self._state.view
 
     async def _until_there_is_news(self, view: NodeView) -> None:
         if self._failures:

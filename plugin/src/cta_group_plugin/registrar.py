@@ -3,9 +3,9 @@
 kubelet keeps plugins by resource name and by socket, forgets all of them when it restarts, and wipes their sockets
 while it starts. So: a socket name never used before for each registration, bound and served before Register is called,
 and one Register for each ``kubelet.sock``. A registration ends when ``kubelet.sock`` is made anew, when our own socket
-file goes, and when kubelet ends its ListAndWatch though it lives; then a new one follows under a new name. Pods that
-wait or crash fail for good when that takes longer than the 0.9 s before kubelet admits its pods, so the files are
-looked at every 20 ms: two calls of ``stat``, which no lost file-system event can break.
+file goes, and when kubelet ends its ListAndWatch though it lives and no newer process of ours has followed; then a new
+one follows under a new name. Pods that wait or crash fail for good when that takes longer than the 0.9 s before kubelet
+admits its pods, so the files are looked at every 20 ms: two ``stat``, which no lost file-system event can break.
 """
 
 import asyncio
@@ -35,6 +35,8 @@ from cta_group_plugin.state import NodeState
 
 _log = EventLog(__name__)
 
+SOCKETS_BEGIN_WITH: Final = "cta-group-"
+"""What the names of the sockets of all our processes begin with."""
 _KUBELET_SOCKET: Final = "kubelet.sock"
 _LOOK_SECONDS: Final = 0.02
 _REGISTER_TIMEOUT_SECONDS: Final = 15.0
@@ -93,6 +95,8 @@ class Registrar:
         self._service = service
         self._metrics = metrics
         self._process = secrets.token_hex(4)
+        self.sockets_begin_with = f"{SOCKETS_BEGIN_WITH}{self._process}-"
+        """What the names of this process' sockets begin with, and no other's."""
         self._count = 0
         self._current: _Registration | None = None
         self._check_path()
@@ -115,6 +119,7 @@ class Registrar:
                     await self._current.close()
                 self._current = registration
                 failures = await self._until_void(registration, kubelet, failures)
+                await self._while_followed(registration, kubelet)
                 await self._pause(failures, kubelet)
         finally:
             self._state.learn_registration("", "the plugin is stopping")
@@ -133,7 +138,7 @@ class Registrar:
         return ""
 
     def _check_path(self) -> None:
-        longest = self._folder / f"cta-group-{self._process}-999999.sock"
+        longest = self._folder / f"{self.sockets_begin_with}999999.sock"
         if len(str(longest).encode()) > _LONGEST_SOCKET_PATH:
             raise BadSetting(
                 f"--device-plugin-dir={self._folder}: a socket in it has a path of more than "
@@ -169,7 +174,7 @@ class Registrar:
 
     async def _serve(self) -> _Registration:
         self._count += 1
-        path = self._folder / f"cta-group-{self._process}-{self._count}.sock"
+        path = self._folder / f"{self.sockets_begin_with}{self._count}.sock"
         stream = Stream()
         server = grpc.aio.server(options=[("grpc.max_receive_message_length", _LARGEST_MESSAGE_BYTES)])
         add_DevicePluginServicer_to_server(self._service(stream), server)
@@ -211,6 +216,13 @@ class Registrar:
         if age_seconds > _LISTEN_TIMEOUT_SECONDS and not registration.stream.opened.is_set():
             return "kubelet did not begin its ListAndWatch"
         return ""
+
+    async def _while_followed(self, registration: _Registration, kubelet: SocketIdentity) -> None:
+        """Leave a kubelet that ended our stream to the process that took over, or both would register for ever."""
+        while registration.stream.ended.is_set() and self._state.view.other_in_charge:
+            if socket_identity(self._folder / _KUBELET_SOCKET) != kubelet:
+                return
+            await asyncio.sleep(_LOOK_SECONDS)
 
     async def _pause(self, failures: int, kubelet: SocketIdentity) -> None:
         """Wait longer after each failure, but not a moment once kubelet.sock is another one."""

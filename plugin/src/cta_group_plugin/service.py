@@ -179,7 +179,11 @@ class DevicePluginService(DevicePluginServicer):
             while True:
                 left = readmitted_at - clock()
                 devices = encoded_devices(view, is_readmitting=left > 0)
-                if devices != sent:
+                if view.other_in_charge:
+                    # kubelet takes the list of any stream as that of the resource. When this one counts again, it
+                    # is told anew.
+                    sent = None
+                elif devices != sent:
                     yield devices
                     sent = devices
                 view = await devices_after(self._state, view, left if left > 0 else None)

@@ -25,6 +25,10 @@ _MPS_START_SECONDS: Final = 5.0
 """A daemon takes a second to start, and the first share of each GPU waits for it: no reason to refuse the next one."""
 
 
+def _ns_since_boot() -> int:
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
 @dataclass(frozen=True, slots=True)
 class NodeView:
     """All of it at one moment."""
@@ -53,6 +57,11 @@ class NodeView:
     registered_as: str = ""
     """Name of the socket that kubelet knows us by; empty when it does not."""
     registration_problem: str = ""
+    generation: int = 0
+    """When this process became the one that kubelet calls, nanoseconds since boot; 0 before. The newer one counts."""
+    other_in_charge: bool = False
+    """Another process of ours serves this node beside this one: it comes after this one, or this one has yet to
+    register. That one tells kubelet and the API how the node is."""
 
     @property
     def may_register(self) -> bool:
@@ -80,15 +89,19 @@ class NodeState:
         clock: Callable[[], float] = time.monotonic,
         *,
         wall_clock: Callable[[], float] = time.time,
+        boot_clock: Callable[[], int] = _ns_since_boot,
         rules: HealthRules | None = None,
         waits_for_specifications: bool = False,
     ) -> None:
         """Take health by ``rules`` and at ``wall_clock``, seconds since the epoch, because it outlives the process.
 
+        ``boot_clock`` gives nanoseconds of the clock that all processes of the node share.
+
         With ``waits_for_specifications`` nothing is registered before :meth:`learn_specifications`.
         """
         self._clock = clock
         self._wall_clock = wall_clock
+        self._boot_clock = boot_clock
         health = Health(rules or HealthRules())
         self._view = NodeView(health=health, specifications_were_tried=not waits_for_specifications)
         self._ledger = Ledger()
@@ -151,6 +164,13 @@ class NodeState:
     def learn_registration(self, registered_as: str, problem: str = "") -> None:
         """Note by which socket kubelet knows us, or why it does not."""
         self._become(registered_as=registered_as, registration_problem=problem)
+        if registered_as:
+            self._become(generation=self._boot_clock())
+
+    def learn_charge(self, *, other_in_charge: bool) -> None:
+        """Note whether another process of ours serves the node. When it is gone, kubelet is back at this one."""
+        is_back = self._view.other_in_charge and not other_in_charge and self._view.registered_as
+        self._become(other_in_charge=other_in_charge, **({"generation": self._boot_clock()} if is_back else {}))
 
     def learn_mps(self, states: Mapping[GpuUuid, MpsState]) -> None:
         """Take what the supervisor said of every GPU that is shared."""

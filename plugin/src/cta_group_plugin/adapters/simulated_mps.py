@@ -18,8 +18,9 @@ class SimulatedMpsControl:
     def __init__(self) -> None:
         _log.warning("mps_is_simulated", effect="no limit of a slice is enforced")
 
-    async def sync(self, demands: Sequence[MpsDemand]) -> Mapping[GpuUuid, MpsState]:
-        """Say that every daemon is ready."""
+    async def sync(self, demands: Sequence[MpsDemand], *, generation: int = 0) -> Mapping[GpuUuid, MpsState]:
+        """Say that every daemon is ready. It is this process' own, so no other plugin asks it."""
+        del generation
         return {
             demand.gpu: MpsState(ready=True, reason="", sm_percent=demand.sm_percent, memory_mib=demand.memory_mib)
             for demand in demands

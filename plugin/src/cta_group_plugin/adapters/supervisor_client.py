@@ -27,9 +27,10 @@ class SupervisorClient:
         )
         self._stub = MpsSupervisorStub(self._channel)
 
-    async def sync(self, demands: Sequence[MpsDemand]) -> Mapping[GpuUuid, MpsState]:
+    async def sync(self, demands: Sequence[MpsDemand], *, generation: int = 0) -> Mapping[GpuUuid, MpsState]:
         """Ask the supervisor; when it does not answer, every state says so."""
         request = api.SyncRequest(
+            generation=generation,
             demands=[
                 api.Demand(
                     gpu_uuid=demand.gpu,
@@ -38,7 +39,7 @@ class SupervisorClient:
                     whole=demand.whole,
                 )
                 for demand in demands
-            ]
+            ],
         )
         try:
             reply = await self._stub.Sync(request, timeout=_TIMEOUT_SECONDS)

@@ -29,7 +29,7 @@ class SupervisorService(supervisor_pb2_grpc.MpsSupervisorServicer):
             demands = decoded_demands(request.demands)
         except InvalidText as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
-        states = await self._supervisor.sync(demands)
+        states = await self._supervisor.sync(demands, generation=request.generation)
         return supervisor_pb2.SyncReply(states=[_encoded(gpu, state) for gpu, state in states.items()])
 
     async def Look(  # noqa: N802 - gRPC's name

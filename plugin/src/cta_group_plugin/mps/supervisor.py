@@ -17,6 +17,8 @@ class MpsSupervisor:
         self._forget = forget
         self._keepers: dict[GpuUuid, DaemonKeeper] = {}
         self._tasks: dict[GpuUuid, asyncio.Task[None]] = {}
+        self._generation = 0
+        """Of the plugin that decides: the one that kubelet took last."""
 
     async def adopt(self, gpus: Sequence[GpuUuid]) -> None:
         """Look after daemons that an earlier supervisor left running on these GPUs; nothing is started."""
@@ -25,8 +27,15 @@ class MpsSupervisor:
         await asyncio.gather(*(self._keepers[gpu].look() for gpu in gpus))
         self._drop_idle()
 
-    async def sync(self, demands: Sequence[MpsDemand]) -> dict[GpuUuid, MpsState]:
-        """Make exactly this the demand of the node and return the state of each GPU in it."""
+    async def sync(self, demands: Sequence[MpsDemand], *, generation: int = 0) -> dict[GpuUuid, MpsState]:
+        """Make exactly this the demand of the node and return the state of each GPU in it.
+
+        ``generation`` is when kubelet took the plugin that asks, nanoseconds since boot. While one plugin takes over
+        from another both ask; demands of the older would lower what the newer has given out, so they change nothing.
+        """
+        if generation < self._generation:
+            return {demand.gpu: self._seen(demand.gpu) for demand in demands}
+        self._generation = generation
         wanted = {demand.gpu: demand for demand in demands}
         for gpu, keeper in self._keepers.items():
             if gpu not in wanted:
@@ -38,6 +47,11 @@ class MpsSupervisor:
     def states(self) -> dict[GpuUuid, MpsState]:
         """Return the state of each GPU that has a daemon or should have one, as it was seen last."""
         return {gpu: keeper.state for gpu, keeper in self._keepers.items() if not keeper.is_idle}
+
+    def _seen(self, gpu: GpuUuid) -> MpsState:
+        if keeper := self._keepers.get(gpu):
+            return keeper.state
+        return MpsState(ready=False, reason="another plugin has registered later and does not want an MPS daemon here")
 
     async def stop(self) -> None:
         """Stop looking; end the daemons without clients and leave the others running."""

@@ -38,6 +38,9 @@ class SyncRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     DEMANDS_FIELD_NUMBER: _builtins.int
+    GENERATION_FIELD_NUMBER: _builtins.int
+    generation: _builtins.int
+    """when kubelet took this plugin, nanoseconds since the node's boot; 0: it has not yet"""
     @_builtins.property
     def demands(self) -> _containers.RepeatedCompositeFieldContainer[Global___Demand]:
         """each GPU at most once"""
@@ -46,10 +49,11 @@ class SyncRequest(_message.Message):
         self,
         *,
         demands: _abc.Iterable[Global___Demand] | None = ...,
+        generation: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["demands", b"demands"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["demands", b"demands", "generation", b"generation"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

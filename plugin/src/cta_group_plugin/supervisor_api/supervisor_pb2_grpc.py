@@ -52,6 +52,8 @@ class MpsSupervisorServicer:
     def Sync(self, request, context):
         """Says everything that is wanted now and returns the state of each GPU named. Level-triggered: it may be repeated at
         any time, and what is not named is not wanted any more. It waits a few seconds for a daemon that is starting.
+        Of two plugins the one that kubelet took later decides: demands of an older generation change nothing and get the
+        states as they were seen last.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -34,6 +34,8 @@ class MpsSupervisorStub:
     Sync: _grpc.UnaryUnaryMultiCallable[_supervisor_pb2.SyncRequest, _supervisor_pb2.SyncReply]
     """Says everything that is wanted now and returns the state of each GPU named. Level-triggered: it may be repeated at
     any time, and what is not named is not wanted any more. It waits a few seconds for a daemon that is starting.
+    Of two plugins the one that kubelet took later decides: demands of an older generation change nothing and get the
+    states as they were seen last.
     """
     Look: _grpc.UnaryUnaryMultiCallable[_supervisor_pb2.LookRequest, _supervisor_pb2.SyncReply]
     """Returns the state of each GPU that has a daemon or should have one, as it was seen last. Changes nothing."""
@@ -44,6 +46,8 @@ class MpsSupervisorAsyncStub(MpsSupervisorStub):
     Sync: _aio.UnaryUnaryMultiCallable[_supervisor_pb2.SyncRequest, _supervisor_pb2.SyncReply]  # type: ignore[assignment]
     """Says everything that is wanted now and returns the state of each GPU named. Level-triggered: it may be repeated at
     any time, and what is not named is not wanted any more. It waits a few seconds for a daemon that is starting.
+    Of two plugins the one that kubelet took later decides: demands of an older generation change nothing and get the
+    states as they were seen last.
     """
     Look: _aio.UnaryUnaryMultiCallable[_supervisor_pb2.LookRequest, _supervisor_pb2.SyncReply]  # type: ignore[assignment]
     """Returns the state of each GPU that has a daemon or should have one, as it was seen last. Changes nothing."""
@@ -57,6 +61,8 @@ class MpsSupervisorServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_supervisor_pb2.SyncReply, _abc.Awaitable[_supervisor_pb2.SyncReply]]:
         """Says everything that is wanted now and returns the state of each GPU named. Level-triggered: it may be repeated at
         any time, and what is not named is not wanted any more. It waits a few seconds for a daemon that is starting.
+        Of two plugins the one that kubelet took later decides: demands of an older generation change nothing and get the
+        states as they were seen last.
         """
 
     @_abc_1.abstractmethod

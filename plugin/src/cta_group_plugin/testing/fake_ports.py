@@ -101,10 +101,13 @@ class FakeMpsControl:
         self.is_away = False
         self.demanded: list[tuple[MpsDemand, ...]] = []
         """What each call asked for."""
+        self.generations: list[int] = []
+        """The generation of each call."""
 
-    async def sync(self, demands: Sequence[MpsDemand]) -> Mapping[GpuUuid, MpsState]:
+    async def sync(self, demands: Sequence[MpsDemand], *, generation: int = 0) -> Mapping[GpuUuid, MpsState]:
         """Answer each demand."""
         self.demanded.append(tuple(demands))
+        self.generations.append(generation)
         return {demand.gpu: self._state(demand) for demand in demands}
 
     async def close(self) -> None:

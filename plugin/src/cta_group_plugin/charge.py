@@ -1,0 +1,70 @@
+"""Notices when two processes of this plugin serve one node, as while one takes over from another, and which counts.
+
+kubelet calls the process that registered last and takes the list of devices from whichever sends one. So the process
+that a newer one has followed falls silent towards kubelet and the API, and goes on answering what kubelet still asks;
+one that is not registered yet leaves the talking to the one that is. The sockets in kubelet's folder tell: each process
+has its own, it is there before the registration, and nobody listens at one whose process is gone.
+"""
+
+import asyncio
+from pathlib import Path
+from typing import Final, NoReturn
+
+from cta_group_plugin.registrar import SOCKETS_BEGIN_WITH
+from cta_group_plugin.socket_files import is_served, socket_identity
+from cta_group_plugin.state import NodeState
+
+_LOOK_SECONDS: Final = 0.05
+_LIST_SECONDS: Final = 1.0
+"""How often the folder is read although its time says that nothing came or went."""
+
+
+class ChargeKeeper:
+    """Keeps :class:`NodeState` told whether another process of ours is in charge of the node."""
+
+    def __init__(self, state: NodeState, folder: Path, own_begin_with: str) -> None:
+        """Take kubelet's folder of device plugins, and what the names of this process' sockets begin with."""
+        self._state = state
+        self._folder = folder
+        self._own_begin_with = own_begin_with
+        self._others: tuple[Path, ...] = ()
+        self._listed_at = float("-inf")
+        self._folder_time = 0
+
+    async def run(self) -> NoReturn:
+        """Look for ever."""
+        while True:
+            self.look()
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    def look(self) -> None:
+        """Look once: some microseconds while nobody else is there."""
+        self._list_sockets()
+        since = self._registered_since()
+        in_charge = any(self._came_after(path, since) for path in self._others)
+        if in_charge != self._state.view.other_in_charge:
+            self._state.learn_charge(other_in_charge=in_charge)
+
+    def _list_sockets(self) -> None:
+        now, folder_time = self._state.now(), _changed_at(self._folder)
+        if folder_time == self._folder_time and now - self._listed_at < _LIST_SECONDS:
+            return
+        self._folder_time, self._listed_at = folder_time, now
+        sockets = self._folder.glob(f"{SOCKETS_BEGIN_WITH}*.sock")
+        self._others = tuple(path for path in sockets if not path.name.startswith(self._own_begin_with))
+
+    def _registered_since(self) -> int | None:
+        name = self._state.view.registered_as
+        own = socket_identity(self._folder / name) if name else None
+        return own[-1] if own else None
+
+    def _came_after(self, path: Path, since: int | None) -> bool:
+        found = socket_identity(path)
+        return found is not None and (since is None or found[-1] > since) and is_served(path)
+
+
+def _changed_at(folder: Path) -> int:
+    try:
+        return folder.stat().st_mtime_ns
+    except OSError:
+        return 0

@@ -1,0 +1,124 @@
+"""One process of the plugin takes over from another, as in a rolling update that starts the new one first."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from background import in_background, until_view
+from cta_group_core.names import CONDITION_REGISTERED
+from cta_group_plugin.charge import ChargeKeeper
+from cta_group_plugin.state import NodeState
+from cta_group_plugin.testing import Ask, FakeGpuSource, FakeKubelet
+from plugin_running import FakeNode, plugin_on, registered_plugin, short_folder
+from plugin_values import node_of, pod
+
+
+@pytest.fixture
+async def node() -> AsyncIterator[FakeNode]:
+    """Return a node with two H100s, as the process sees it that is there first."""
+    with short_folder() as root:
+        yield FakeNode.under(root, node_of(2))
+
+
+def successor_on(node: FakeNode) -> FakeNode:
+    """Return the same node as a second process sees it."""
+    return FakeNode(node.root, FakeGpuSource(node_of(2)))
+
+
+def said_registered(node: FakeNode) -> set[str]:
+    """Return every status of the registration that this process has published."""
+    return {one.status for told in node.api.applied for one in told.conditions if one.type == CONDITION_REGISTERED}
+
+
+def is_second(kubelet: FakeKubelet) -> bool:
+    """Tell whether a second registration has told its devices."""
+    return len(kubelet.registered) == 2 and list(kubelet.devices.values()) == ["Healthy"] * 256
+
+
+async def test_the_newer_process_takes_over_and_the_older_one_falls_silent(node: FakeNode) -> None:
+    """The older one neither registers again, nor says that it stops; the newer one never says that it is not there."""
+    after, older = successor_on(node), AsyncExitStack()
+    async with node.kubelet() as kubelet:
+        await older.enter_async_context(plugin_on(node, publish=True))
+        await kubelet.until(lambda kubelet: bool(kubelet.devices))
+        await until_applied(node)
+        async with plugin_on(after, publish=True):
+            await kubelet.until(is_second)
+            await until_applied(after)
+            told = len(node.api.applied)
+            (held,) = await kubelet.admit(pod("a"), [Ask("main", 32)])
+            await kubelet.start_container(held)
+            await older.aclose()
+            (another,) = await kubelet.admit(pod("b"), [Ask("main", 32)])
+            assert len({*held.ids, *another.ids}) == 64
+            assert said_registered(after) == {"True"}
+        assert len(kubelet.registered) == 2
+    assert len(node.api.applied) == told
+    assert after.mps.generations[-1] > max(node.mps.generations)
+
+
+async def until_applied(node: FakeNode) -> None:
+    """Wait until this process has published that it is registered."""
+    async with asyncio.timeout(10):
+        while "True" not in said_registered(node):  # noqa: ASYNC110 - the fake has no event
+            await asyncio.sleep(0.01)
+
+
+async def test_the_older_process_comes_back_when_the_newer_one_is_gone(node: FakeNode) -> None:
+    """A new version that ends at once leaves the node served by the one that still runs."""
+    async with registered_plugin(node) as kubelet:
+        async with plugin_on(successor_on(node)):
+            await kubelet.until(is_second)
+        await kubelet.until(lambda kubelet: len(kubelet.registered) == 3 and "Healthy" in kubelet.devices.values())
+        (held,) = await kubelet.admit(pod("a"), [Ask("main", 32)])
+        assert len(held.ids) == 32
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """Return a short folder for sockets."""
+    with short_folder() as made:
+        yield made
+
+
+def listening(path: Path) -> socket.socket:
+    """Return a socket that is served at ``path``, made at a later tick of the file system's clock than all before."""
+    newest = max((other.stat().st_ctime_ns for other in path.parent.iterdir()), default=0)
+    tick = path.with_suffix(".tick")
+    while not tick.exists() or tick.stat().st_ctime_ns <= newest:
+        tick.touch()
+    tick.unlink()
+    served = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    served.bind(str(path))
+    served.listen()
+    return served
+
+
+async def test_a_process_that_was_killed_is_not_in_charge(folder: Path) -> None:
+    """Its socket file stays behind, and nobody listens there; then the one that is left counts anew."""
+    state = NodeState(boot_clock=iter(range(1, 100)).__next__)
+    with listening(folder / "cta-group-aaaa-1.sock"):
+        state.learn_registration("cta-group-aaaa-1.sock")
+        async with in_background(ChargeKeeper(state, folder, "cta-group-aaaa-").run):
+            with listening(folder / "cta-group-bbbb-1.sock"):
+                await until_view(state, lambda view: view.other_in_charge)
+                assert state.view.generation == 1
+            await until_view(state, lambda view: not view.other_in_charge)
+            assert state.view.generation == 2
+
+
+async def test_a_process_that_is_not_registered_leaves_the_talking_to_the_one_that_is(folder: Path) -> None:
+    """The one that comes second takes charge by its registration, not by being there."""
+    state = NodeState()
+    with listening(folder / "cta-group-aaaa-1.sock"):
+        keeper = ChargeKeeper(state, folder, "cta-group-bbbb-")
+        keeper.look()
+        assert state.view.other_in_charge
+        with listening(folder / "cta-group-bbbb-1.sock"):
+            state.learn_registration("cta-group-bbbb-1.sock")
+            keeper.look()
+            assert not state.view.other_in_charge
