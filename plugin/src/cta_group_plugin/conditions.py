@@ -1,29 +1,45 @@
 """The node's conditions and the words for the health of its GPUs. Pure: a view in, conditions without times out."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from cta_group_core.health.state import Phase
 from cta_group_core.health.verdict import Verdict
 from cta_group_core.names import CONDITION_REGISTERED
+from cta_group_plugin.compatible import compatible
 from cta_group_plugin.inventory import ServedGpu
-from cta_group_plugin.report import HEALTHY, MPS_NOT_READY, ConditionReport, Truth, WithheldCause
+from cta_group_plugin.report import (
+    HEALTHY,
+    MPS_NOT_READY,
+    ConditionReport,
+    EnforcementReport,
+    GpuReport,
+    Truth,
+)
 from cta_group_plugin.settings import EnforcementSettings
 from cta_group_plugin.state import NodeView
 
 REGISTERED: Final = CONDITION_REGISTERED
 GPUS_HEALTHY: Final = "GPUsHealthy"
 MPS_READY: Final = "MPSReady"
-COMPATIBLE: Final = "Compatible"
 HOLDERS_KNOWN: Final = "HoldersKnown"
 
 _WORST_FIRST: Final = (Phase.UNHEALTHY, Phase.SUSPECT, Phase.RECOVERING, Phase.HEALTHY)
 
 
-def conditions_of(view: NodeView, enforcement: EnforcementSettings) -> tuple[ConditionReport, ...]:
-    """Return all conditions of a node."""
-    own = (_registered(view), _gpus_healthy(view), _mps_ready(view, enforcement), _compatible(view))
-    return (*own, _holders_known(view))
+def conditions_of(
+    view: NodeView, enforcement: EnforcementSettings, gpus: Sequence[GpuReport] = (), *, max_clients: int = 0
+) -> tuple[ConditionReport, ...]:
+    """Return all conditions of a node, with its ``gpus`` as they are told; ``max_clients`` is the setting."""
+    limits = EnforcementReport(enforcement.compute, enforcement.memory)
+    notices = [f"GPU {gpu.facts.index}: {notice}" for gpu in view.offer.served for notice in notices_of(gpu, view)]
+    return (
+        _registered(view),
+        _gpus_healthy(view),
+        _mps_ready(view, enforcement),
+        compatible(view, limits, gpus, max_clients=max_clients, notices=notices),
+        _holders_known(view),
+    )
 
 
 def health_word(fault: Verdict | None) -> str:
@@ -77,26 +93,6 @@ def _mps_ready(view: NodeView, enforcement: EnforcementSettings) -> ConditionRep
         told = "; ".join(f"{uuid}: {reason}" for uuid, reason in waiting.items())
         return _condition(MPS_READY, "False", "NotReady", told)
     return _condition(MPS_READY, "True", "Ready", f"{len(view.mps)} GPUs are shared, and each is limited")
-
-
-def _compatible(view: NodeView) -> ConditionReport:
-    if view.driver_problem:
-        return _condition(COMPATIBLE, "False", "NoDriver", view.driver_problem)
-    if view.inventory is None:
-        return _condition(COMPATIBLE, "Unknown", "NotAnswered", "the driver has not answered yet")
-    if not view.inventory.gpus and not view.inventory.broken:
-        return _condition(COMPATIBLE, "True", "NoGpu", "this node has no GPU")
-    if view.specification_problems:
-        told = "; ".join(f"{uuid}: {problem}" for uuid, problem in sorted(view.specification_problems.items()))
-        return _condition(COMPATIBLE, "False", "CdiSpecificationMissing", told)
-    if withheld := [gpu for gpu in view.offer.withheld if gpu.cause is not WithheldCause.EXCLUDED]:
-        told = "; ".join(f"GPU {gpu.facts.index}: {gpu.reason}" for gpu in withheld)
-        claimed = any(gpu.cause is WithheldCause.OTHER_PLUGIN for gpu in withheld)
-        return _condition(COMPATIBLE, "False", "ClaimedTwice" if claimed else "GpuWithheld", told)
-    notices = [f"GPU {gpu.facts.index}: {notice}" for gpu in view.offer.served for notice in notices_of(gpu, view)]
-    all_of_them = "every GPU of this node" if not view.offer.withheld else "every GPU that is not left out"
-    told = "; ".join([f"{all_of_them} can be shared", *notices])
-    return _condition(COMPATIBLE, "True", "Compatible", told)
 
 
 def _holders_known(view: NodeView) -> ConditionReport:

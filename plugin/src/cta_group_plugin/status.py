@@ -40,14 +40,15 @@ def status_of(
     served = [_served(gpu, view, shares, most) for gpu in view.offer.served]
     withheld = [_unserved(gpu.facts, gpu.reason) for gpu in view.offer.withheld]
     broken = _broken(inventory.broken if inventory else (), {gpu.facts.uuid for gpu in view.offer.served})
+    gpus = tuple(sorted([*served, *withheld, *broken], key=lambda gpu: (gpu.index, gpu.uuid)))
     return NodeReport(
         resource_name=resource_name,
         driver_version=inventory.driver_version if inventory else None,
         cuda_version=inventory.cuda_version if inventory else None,
         simulated=bool(inventory and inventory.simulated),
         enforcement=EnforcementReport(enforcement.compute, enforcement.memory, mode=enforcement.mode.value),
-        conditions=conditions_of(view, enforcement),
-        gpus=tuple(sorted([*served, *withheld, *broken], key=lambda gpu: (gpu.index, gpu.uuid))),
+        conditions=conditions_of(view, enforcement, gpus, max_clients=max_clients),
+        gpus=gpus,
     )
 
 

@@ -1,7 +1,11 @@
-"""What is wrong with a driver, and with the way in which it is asked to limit slices."""
+"""What is wrong with a driver, and with the way in which it is asked to limit slices.
+
+A node's plugin asks this about itself and ``doctor`` about a CTANode, each with types of its own, so what is looked at
+is named by protocols.
+"""
 
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Final, Protocol
 
 from cta_group_core.compatibility.enforcement import (
     MEMORY_LIMIT_CUDA,
@@ -13,7 +17,6 @@ from cta_group_core.compatibility.enforcement import (
 from cta_group_core.compatibility.findings import Finding, Severity
 from cta_group_core.compatibility.versions import CudaVersion, DriverVersion, parsed_or_none
 from cta_group_core.errors import InvalidText
-from cta_group_core.nodes import Enforcement, GpuStatus
 from cta_group_core.units import ComputeCapability
 
 _DRIVER: Final = "driver"
@@ -22,6 +25,46 @@ _ENFORCEMENT: Final = "enforcement"
 _FIRST_WITH_RESERVED_MEMORY: Final = 525
 """NVML's second form of the memory question, which tells the driver's own part, came with R525."""
 _FIRST_WITH_RECOVERY_ACTION: Final = 570
+
+
+class NamedGpu(Protocol):
+    """What findings name a GPU by."""
+
+    @property
+    def uuid(self) -> str:
+        """The driver's name of it."""
+
+    @property
+    def index(self) -> int:
+        """Its place in the driver's order."""
+
+
+class LimitedGpu(NamedGpu, Protocol):
+    """A GPU whose slices are to be limited."""
+
+    @property
+    def compute_capability(self) -> str:
+        """``major.minor``."""
+
+    @property
+    def capacity(self) -> int:
+        """Groups that it offers; 0 when it is not served."""
+
+
+class Limits(Protocol):
+    """Which dimensions are limited, and by what."""
+
+    @property
+    def compute(self) -> bool:
+        """The SMs of slices are."""
+
+    @property
+    def memory(self) -> bool:
+        """Their memory is."""
+
+    @property
+    def backend(self) -> str:
+        """What limits the SMs; one of :class:`Backend` as far as is known here."""
 
 
 def driver_findings(driver_version: str | None) -> tuple[Finding, ...]:
@@ -70,11 +113,11 @@ def _of_release(release: int) -> Iterator[Finding]:
 
 
 def enforcement_findings(
-    enforcement: Enforcement,
+    enforcement: Limits,
     *,
     driver: DriverVersion | None,
     cuda: CudaVersion | None,
-    gpus: Iterable[GpuStatus],
+    gpus: Iterable[LimitedGpu],
     max_clients: int | None = None,
 ) -> tuple[Finding, ...]:
     """Return what keeps the limits of slices from holding. ``max_clients`` is the setting, where it is known."""
@@ -86,7 +129,7 @@ def enforcement_findings(
     )
 
 
-def _switched_off(enforcement: Enforcement) -> Iterator[Finding]:
+def _switched_off(enforcement: Limits) -> Iterator[Finding]:
     for name, limited in (("compute", enforcement.compute), ("memory", enforcement.memory)):
         if not limited:
             yield Finding(
@@ -98,7 +141,7 @@ def _switched_off(enforcement: Enforcement) -> Iterator[Finding]:
 
 
 def _of_backend(
-    enforcement: Enforcement, driver: DriverVersion | None, cuda: CudaVersion | None, gpus: Iterable[GpuStatus]
+    enforcement: Limits, driver: DriverVersion | None, cuda: CudaVersion | None, gpus: Iterable[LimitedGpu]
 ) -> Iterator[Finding]:
     if not enforcement.compute:
         return
@@ -122,7 +165,7 @@ def _of_backend(
             )
 
 
-def _of_memory(enforcement: Enforcement, cuda: CudaVersion | None) -> Iterator[Finding]:
+def _of_memory(enforcement: Limits, cuda: CudaVersion | None) -> Iterator[Finding]:
     if enforcement.memory and cuda and cuda < MEMORY_LIMIT_CUDA:
         yield Finding(
             Severity.ERROR,
@@ -145,6 +188,6 @@ def _of_clients(max_clients: int | None, cuda: CudaVersion | None) -> Iterator[F
         )
 
 
-def subject_of(gpu: GpuStatus) -> str:
+def subject_of(gpu: NamedGpu) -> str:
     """Return how findings name a GPU."""
     return f"GPU {gpu.index} ({gpu.uuid})"
