@@ -124,15 +124,35 @@ def test_uid_of_the_pod_that_holds_groups(tmp_path: Path) -> None:
     assert record.uid_of(groups(0, range(16, 48))) == "uid-a"
     assert record.uid_of(groups(1, [5])) == "uid-b"
     assert record.uid_of(groups(1, [6])) is None
-    assert record.pods_of_gpus() == {uuid_of(0): {"uid-a"}, uuid_of(1): {"uid-b"}}
+    held = {(one.pod_uid, one.container, len(one.ids)) for one in record.pod_devices() or ()}
+    assert held == {("uid-a", "main", 32), ("uid-b", "main", 1), ("uid-none", "main", 0)}
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"Data": null}', '{"Data": {"PodDeviceEntries": null}}', "\x00"])
+def test_record_is_read_again_when_it_changed(tmp_path: Path) -> None:
+    """Kubelet puts another file in its place; an unchanged one is not parsed a second time."""
+    record = checkpoint(tmp_path, json.dumps({"Data": {"PodDeviceEntries": [entry("uid-a", [f"{uuid_of(0)}::0"])]}}))
+    first = record.pod_devices()
+    assert first is record.pod_devices()
+    changed = tmp_path / "changed"
+    changed.write_text(json.dumps({"Data": {"PodDeviceEntries": [entry("uid-b", [f"{uuid_of(0)}::0"])]}}))
+    changed.replace(tmp_path / CHECKPOINT)
+    assert record.uid_of(groups(0, [0])) == "uid-b"
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"Data": null}', '{"Data": {"PodDeviceEntries": 5}}', "\x00"])
 def test_record_of_another_form_tells_nothing(tmp_path: Path, text: str) -> None:
     """It is kubelet's own and may change with any release."""
-    assert checkpoint(tmp_path, text).uid_of(groups(0, range(8))) is None
+    record = checkpoint(tmp_path, text)
+    assert record.uid_of(groups(0, range(8))) is None
+    assert record.pod_devices() is None
+
+
+def test_record_of_a_kubelet_without_pods_is_understood(tmp_path: Path) -> None:
+    """Nobody holds anything, which is another thing than not to know."""
+    assert checkpoint(tmp_path, '{"Data": {"PodDeviceEntries": null}}').pod_devices() == ()
 
 
 def test_record_that_is_not_there_tells_nothing(tmp_path: Path) -> None:
     """As before kubelet's first pod."""
-    assert KubeletCheckpoint(tmp_path, "nvidia.com/cta-group").pods_of_gpus() == {}
+    record = KubeletCheckpoint(tmp_path, "nvidia.com/cta-group")
+    assert (record.pod_devices(), record.uid_of(groups(0, [0]))) == (None, None)

@@ -84,7 +84,7 @@ def test_simulated_gpus_need_no_driver() -> None:
 @pytest.mark.parametrize("cuda", ["11.4", "11.5", "12.2", "13.0", "13.1"])
 @pytest.mark.parametrize("enforcement", [BOTH, NO_MEMORY, NOTHING])
 def test_condition_and_doctor_agree(driver: str, cuda: str, enforcement: EnforcementSettings) -> None:
-    """Doctor finds an error of driver or limits in a CTANode exactly where its own plugin says that it is unsuitable."""
+    """Doctor finds an error of driver or limits in a CTANode exactly where its plugin says that it is unsuitable."""
     report = told(node(driver, cuda), enforcement)
     findings = node_findings(NodeStatus.model_validate(as_api(report)), HostFacts())
     errors = [one for one in findings if one.severity is Severity.ERROR]

@@ -1,10 +1,11 @@
 """The driver as the rest of the plugin sees it: questions about the node, about one GPU, and a wait for events."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from cta_group_core.ids import GpuUuid
+from cta_group_plugin.pod_cgroups import PodOfProcess
 from cta_group_plugin.ports import BrokenGpu, GpuEvent, GpuFacts, GpuProcess, Inventory
 
 
@@ -42,6 +43,32 @@ class GpuUse:
     """Without the driver's own part."""
     processes: tuple[GpuProcess, ...] = ()
     """Compute and graphics processes, MPS clients included, each once."""
+    lists_processes: bool = True
+    """False: this GPU or driver does not tell which processes compute, so those above are not all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessFacts:
+    """What the host's kernel says about one process."""
+
+    started_ticks: int
+    """Clock ticks after the machine's boot: with it a process id is never mistaken for its successor's."""
+    name: str
+    """As the kernel cuts it, at 15 letters. The process itself can change it."""
+    has_ended: bool = False
+    """It runs nothing any more and only gives back what it had."""
+    pod: PodOfProcess | None = None
+    """``None``: it is in no pod."""
+
+
+class Processes(Protocol):
+    """The processes of the host. Every method blocks, shortly."""
+
+    sees_all: bool
+    """Whether no process of the machine is out of sight here, so that an id that is not found is of none that lives."""
+
+    def look(self, pids: Iterable[int]) -> Mapping[int, ProcessFacts]:
+        """Return what is known of each of these processes; one that cannot be seen, or is gone, is left out."""
 
 
 class GpuSource(Protocol):

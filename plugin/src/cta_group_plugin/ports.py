@@ -203,6 +203,16 @@ class Holding:
 
 
 @dataclass(frozen=True, slots=True)
+class PodDevices:
+    """What kubelet has given to one container, by its own record: the only one that names a pod by its UID."""
+
+    pod_uid: str
+    container: str
+    ids: frozenset[str]
+    """As kubelet knows them."""
+
+
+@dataclass(frozen=True, slots=True)
 class Account:
     """kubelet's answer to who holds what."""
 

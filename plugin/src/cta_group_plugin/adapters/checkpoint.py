@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cta_group_core.ids import GroupId
+from cta_group_plugin.ports import PodDevices
 
 CHECKPOINT: Final = "kubelet_internal_checkpoint"
 
@@ -21,29 +22,31 @@ class KubeletCheckpoint:
     def __init__(self, folder: Path, resource_name: str) -> None:
         self._file = folder / CHECKPOINT
         self._resource_name = resource_name
+        self._read: tuple[tuple[int, int, int], tuple[PodDevices, ...]] | None = None
+        """What was read last, with what tells whether the file is still the same. Replaced, never changed."""
 
     def uid_of(self, ids: Collection[GroupId]) -> str | None:
         """Return the UID of the pod that holds any of these groups."""
         wanted = {str(group_id) for group_id in ids}
-        return next((uid for uid, held in self._entries() if not wanted.isdisjoint(held)), None)
+        return next((held.pod_uid for held in self.pod_devices() or () if not wanted.isdisjoint(held.ids)), None)
 
-    def pods_of_gpus(self) -> dict[str, frozenset[str]]:
-        """Return the UIDs of the pods that hold groups of each GPU, by the GPU's UUID as it is in the ids."""
-        pods: dict[str, set[str]] = {}
-        for uid, held in self._entries():
-            for gpu in {text.partition("::")[0] for text in held}:
-                pods.setdefault(gpu, set()).add(uid)
-        return {gpu: frozenset(uids) for gpu, uids in pods.items()}
-
-    def _entries(self) -> Iterator[tuple[str, set[str]]]:
+    def pod_devices(self) -> tuple[PodDevices, ...] | None:
+        """Return what every container holds; ``None`` for a file that is not there or that nobody understands."""
         try:
-            document = json.loads(self._file.read_bytes())
-            entries = document["Data"]["PodDeviceEntries"] or ()
-        except (OSError, ValueError, KeyError, TypeError):
-            return
-        for entry in entries:
+            found = self._file.stat()
+            mark = (found.st_ino, found.st_mtime_ns, found.st_size)
+            if self._read is None or self._read[0] != mark:
+                self._read = (mark, tuple(self._entries()))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return None
+        return self._read[1]
+
+    def _entries(self) -> Iterator[PodDevices]:
+        document = json.loads(self._file.read_bytes())
+        for entry in document["Data"]["PodDeviceEntries"] or ():
             if isinstance(entry, dict) and entry.get("ResourceName") == self._resource_name:
-                yield str(entry.get("PodUID")), set(_texts(entry.get("DeviceIDs")))
+                ids = frozenset(_texts(entry.get("DeviceIDs")))
+                yield PodDevices(str(entry.get("PodUID")), str(entry.get("ContainerName")), ids)
 
 
 def _texts(ids: Any) -> Iterator[str]:

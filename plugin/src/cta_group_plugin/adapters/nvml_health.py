@@ -42,28 +42,45 @@ def _double_bit_errors(handle: Any) -> int:
 
 def read_use(handle: Any) -> GpuUse:
     """Return the memory in use and the processes. Raises NVMLError."""
+    # Memory first: what a program takes between the two answers is among its own then, and nobody is missed for it.
     memory = told(lambda: pynvml.nvmlDeviceGetMemoryInfo(handle, version=pynvml.nvmlMemory_v2))
+    lists = _process_lists(handle)
     return GpuUse(
         total_mib=None if memory is None else (memory.total - memory.reserved) // _BYTES_PER_MIB,
         used_mib=None if memory is None else memory.used // _BYTES_PER_MIB,
-        processes=read_processes(handle),
+        processes=_each_once(lists),
+        lists_processes=lists[_COMPUTE] is not None,
     )
 
 
 def read_processes(handle: Any) -> tuple[GpuProcess, ...]:
     """Return the compute and graphics processes and the MPS clients, each once, by process id."""
-    found: dict[int, GpuProcess] = {}
+    return _each_once(_process_lists(handle))
+
+
+_GRAPHICS, _COMPUTE, _MPS = range(3)
+"""The clients of MPS come last: where a process is in two lists, that it is a client is what counts."""
+
+
+def _process_lists(handle: Any) -> list[Any]:
+    """Return the driver's lists in the order above; None for one that it does not tell."""
     # With the version in the name: without it, the binding raises an error of another tree for a driver that is older.
-    # The clients of MPS come last: where a process is in two lists, that it is a client is what counts.
-    for call, is_client in (
-        (pynvml.nvmlDeviceGetGraphicsRunningProcesses_v3, False),
-        (pynvml.nvmlDeviceGetComputeRunningProcesses_v3, False),
-        (pynvml.nvmlDeviceGetMPSComputeRunningProcesses_v3, True),
-    ):
-        for process in told(partial(call, handle)) or ():
+    calls = (
+        pynvml.nvmlDeviceGetGraphicsRunningProcesses_v3,
+        pynvml.nvmlDeviceGetComputeRunningProcesses_v3,
+        pynvml.nvmlDeviceGetMPSComputeRunningProcesses_v3,
+    )
+    return [told(partial(call, handle)) for call in calls]
+
+
+def _each_once(lists: list[Any]) -> tuple[GpuProcess, ...]:
+    found: dict[int, GpuProcess] = {}
+    for number, processes in enumerate(lists):
+        for process in processes or ():
             used = process.usedGpuMemory
             memory_mib = None if used is None else used // _BYTES_PER_MIB
-            found[process.pid] = _with_larger(found.get(process.pid), GpuProcess(process.pid, memory_mib, is_client))
+            one = GpuProcess(process.pid, memory_mib, is_mps_client=number == _MPS)
+            found[process.pid] = _with_larger(found.get(process.pid), one)
     return tuple(found[pid] for pid in sorted(found))
 
 
