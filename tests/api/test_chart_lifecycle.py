@@ -12,6 +12,7 @@ import pytest
 from chart_rendering import CHART, NAMESPACE, RELEASE, ROOT, helm
 from cluster_harness.control_plane import ControlPlane
 from cta_group_core.names import API_GROUP_VERSION, FIELD_MANAGER_OPERATOR
+from kinds_removal import remove_kinds
 from kubectl import Kubectl
 
 _WEBHOOK = f"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{RELEASE}"
@@ -82,7 +83,7 @@ def release(empty: ControlPlane) -> Iterator[Release]:
     made = Release(empty)
     yield made
     made.run("uninstall", "--wait", "--no-hooks")
-    Kubectl.admin(empty).run("delete", "-f", str(ROOT / "crds"), "--wait")
+    remove_kinds(empty)
 
 
 def test_upgrades_and_rollback_leave_the_operator_s_fields_alone(release: Release) -> None:

@@ -15,7 +15,7 @@ from cluster_harness.control_plane import ControlPlane
 from cluster_harness.waiting import wait_for
 from cta_group_core.names import GATE_PLACEMENT
 from cta_group_operator.cli import main
-from kubectl import Kubectl
+from kinds_removal import remove_kinds
 
 README = (CHART / "README.md").read_text()
 _DEADLINE_SECONDS = 3
@@ -32,7 +32,7 @@ def empty() -> Iterator[ControlPlane]:
 def api(empty: ControlPlane) -> Iterator[ApiClient]:
     """Return the API; the kinds, which every uninstall keeps, are gone afterwards."""
     yield empty.api
-    Kubectl.admin(empty).run("delete", "-f", str(ROOT / "crds"), "--wait", "--ignore-not-found")
+    remove_kinds(empty)
 
 
 @pytest.fixture
