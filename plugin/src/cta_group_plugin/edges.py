@@ -4,11 +4,9 @@ from dataclasses import dataclass
 
 from cta_group_core.profiles import profile_named
 from cta_group_plugin.adapters.checkpoint import KubeletCheckpoint
-from cta_group_plugin.adapters.driver_root import preload
 from cta_group_plugin.adapters.kube_api import ApiServer, KubeNodeApi
 from cta_group_plugin.adapters.kube_events import KubeEvents
 from cta_group_plugin.adapters.pod_resources import KubeletPodResources
-from cta_group_plugin.adapters.simulated import SimulatedSource
 from cta_group_plugin.adapters.simulated_mps import SimulatedMpsControl
 from cta_group_plugin.adapters.state_folder import StateFolder
 from cta_group_plugin.adapters.supervisor_client import SupervisorClient
@@ -52,9 +50,13 @@ def edges_of(settings: RunSettings) -> Edges:
 
 
 def _gpu_source(settings: RunSettings) -> GpuSource:
+    # Each imports its source only: a simulated node needs no NVML, a real one no simulation.
     if settings.source is SourceKind.SIMULATED:
+        from cta_group_plugin.adapters.simulated import SimulatedSource  # noqa: PLC0415
+
         return SimulatedSource(profile_named(settings.profile), settings.count, settings.node_name)
-    from cta_group_plugin.adapters.nvml import NvmlSource  # noqa: PLC0415 - a simulated node needs no NVML
+    from cta_group_plugin.adapters.driver_root import preload  # noqa: PLC0415
+    from cta_group_plugin.adapters.nvml import NvmlSource  # noqa: PLC0415
 
     if settings.driver_root is not None:
         preload(settings.driver_root)

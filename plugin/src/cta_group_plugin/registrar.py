@@ -9,8 +9,8 @@ admits its pods, so the files are looked at every 20 ms: two ``stat``, which no 
 """
 
 import asyncio
+import os
 import random
-import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -94,7 +94,7 @@ class Registrar:
         self._resource_name = resource_name
         self._service = service
         self._metrics = metrics
-        self._process = secrets.token_hex(4)
+        self._process = os.urandom(4).hex()
         self.sockets_begin_with = f"{SOCKETS_BEGIN_WITH}{self._process}-"
         """What the names of this process' sockets begin with, and no other's."""
         self._count = 0

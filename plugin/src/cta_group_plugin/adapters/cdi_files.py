@@ -4,7 +4,7 @@ The runtime looks at the folder all the time, so a file is replaced in one step 
 that end in ``.json`` only; unfinished files have another end.
 """
 
-import secrets
+import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -26,7 +26,7 @@ class CdiFiles:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         # A name of its own: at an upgrade two processes may write the same file.
-        self._process = secrets.token_hex(4)
+        self._process = os.urandom(4).hex()
 
     def keep(self, specifications: Mapping[str, str]) -> None:
         """Write the files that differ. Raises CdiUnavailable naming the file."""
