@@ -46,7 +46,7 @@ def _view(*, with_neighbours: bool) -> View:
     cluster = stage.find_cluster()
     if cluster is None:
         raise HarnessError("no demo is running; start one with: make demo")
-    prometheus, tools = cluster_prometheus(cluster), Tools(stage.KUBECONFIG)
+    prometheus, tools = cluster_prometheus(cluster), Tools(stage.KUBECONFIG, cluster.api)
     if not with_neighbours:
         return look(prometheus, tools)
     play.let_neighbours_in(tools)

@@ -4,7 +4,7 @@ from typing import Any
 
 from cluster_harness.tools import PROJECT, Tools
 from cluster_harness.waiting import wait_for
-from cta_group_core.names import DEFAULT_RESOURCE_NAME
+from cta_group_core.names import API_GROUP_VERSION, DEFAULT_RESOURCE_NAME
 
 TEAM = "team-a"
 FITTING = tuple(f"chat-{number}" for number in range(1, 6))
@@ -66,18 +66,18 @@ def _create(tools: Tools, name: str) -> None:
 
 
 def _capacity(tools: Tools) -> str | None:
-    (node,) = tools.objects("nodes")["items"]
+    (node,) = tools.api.items("/api/v1/nodes")
     groups = node["status"]["allocatable"].get(DEFAULT_RESOURCE_NAME, "0")
     return str(groups) if groups != "0" else None
 
 
 def _is_enforced(tools: Tools) -> bool:
-    quotas = tools.objects("resourcequotas", "-n", TEAM)["items"]
+    quotas = tools.api.items(f"/api/v1/namespaces/{TEAM}/resourcequotas")
     return any(f"requests.{DEFAULT_RESOURCE_NAME}" in quota.get("status", {}).get("used", {}) for quota in quotas)
 
 
 def _has_sentence(tools: Tools) -> bool:
-    workloads = tools.objects("ctaworkloads", "-n", TEAM)["items"]
+    workloads = tools.api.items(f"/apis/{API_GROUP_VERSION}/namespaces/{TEAM}/ctaworkloads")
     return any(
         REFUSED in it["metadata"]["name"] and "short" in it.get("status", {}).get("message", "") for it in workloads
     )

@@ -14,7 +14,7 @@ from cluster_harness.node_spec import NodeOptions
 from cluster_harness.tools import Tools
 from cluster_harness.waiting import wait_for
 from doctor_in_pod import findings_in_pod
-from team import Team, allocatable, gpus
+from team import CTA_NODES, Team, allocatable, gpus
 
 _ROOT = "/var/lib/k0s/kubelet"
 _LOOKED_FOR = "/var/lib/kubelet/pod-resources/kubelet.sock"
@@ -78,6 +78,6 @@ def _waiting(pod: dict[str, Any]) -> str:
 
 
 def _condition(tools: Tools, status: str) -> dict[str, Any] | None:
-    (node,) = tools.objects("ctanodes")["items"]
+    (node,) = tools.api.items(CTA_NODES)
     conditions = node["status"].get("conditions", [])
     return next((one for one in conditions if (one["type"], one["status"]) == ("HoldersKnown", status)), None)

@@ -22,12 +22,12 @@ from cta_group_core.names import (
 )
 from cta_group_core.plan import plan_slice
 from cta_group_core.profiles import profile_named
-from team import EIGHT_H100, RESOURCE, STAND_IN_IMAGE, Team, allocatable, gpus
+from team import CTA_NODES, EIGHT_H100, RESOURCE, STAND_IN_IMAGE, Team, allocatable, gpus
 
 
 def test_the_node_offers_its_groups_and_says_that_they_are_simulated(tools: Tools) -> None:
     """Eight simulated H100 are 1024 groups in the Node and eight GPUs of 128 in the CTANode."""
-    (node,) = tools.objects("ctanodes")["items"]
+    (node,) = tools.api.items(CTA_NODES)
     assert allocatable(tools) == EIGHT_H100
     assert [gpu["capacity"] for gpu in gpus(tools)] == [128] * 8
     assert node["status"]["simulated"] is True
@@ -168,7 +168,7 @@ def test_a_kubelet_restart_leaves_a_running_pod_and_the_resource(team: Team, clu
 
 
 def _node_name(tools: Tools) -> str:
-    (node,) = tools.objects("nodes")["items"]
+    (node,) = tools.api.items("/api/v1/nodes")
     return str(node["metadata"]["name"])
 
 

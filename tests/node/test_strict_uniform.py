@@ -8,7 +8,7 @@ from cluster_harness import release
 from cluster_harness.tools import Tools
 from cluster_harness.waiting import wait_for
 from cta_group_core.names import ENV_GPU_UUID
-from team import EIGHT_H100, Team, allocatable
+from team import CTA_NODES, EIGHT_H100, Team, allocatable
 
 
 @pytest.fixture
@@ -44,5 +44,5 @@ def test_sizes_are_kept_apart_until_a_gpu_is_empty(strict_team: Team) -> None:
 
 
 def _mode(tools: Tools) -> str:
-    (node,) = tools.objects("ctanodes")["items"]
+    (node,) = tools.api.items(CTA_NODES)
     return str(node["status"]["enforcement"]["mode"])

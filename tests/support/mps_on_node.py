@@ -13,7 +13,7 @@ from cta_group_plugin.adapters.simulated_compute_modes import FILE_NAME as COMPU
 from cta_group_plugin.simulated.mps_daemon import STATE_NAME
 
 MPS_ROOT = Path("/run/cta-group/mps")
-_COMPONENT = "app.kubernetes.io/component=mps"
+_PODS = f"/api/v1/namespaces/{release.NAMESPACE}/pods?labelSelector=app.kubernetes.io%2Fcomponent%3Dmps"
 _PATIENCE_SECONDS = 90.0
 
 
@@ -49,7 +49,7 @@ class NodeDaemons:
 
     def supervisor(self) -> dict[str, Any]:
         """Return the supervisor's pod."""
-        (pod,) = self.tools.objects("pods", "-n", release.NAMESPACE, "-l", _COMPONENT)["items"]
+        (pod,) = self.tools.api.items(_PODS)
         return dict(pod)
 
     def delete_supervisor(self) -> dict[str, Any]:
@@ -59,7 +59,7 @@ class NodeDaemons:
         return wait_for(lambda: self._ready_supervisor(gone), "another supervisor to be ready", _PATIENCE_SECONDS)
 
     def _ready_supervisor(self, gone: str) -> dict[str, Any] | None:
-        for pod in self.tools.objects("pods", "-n", release.NAMESPACE, "-l", _COMPONENT)["items"]:
+        for pod in self.tools.api.items(_PODS):
             conditions = {it["type"]: it["status"] for it in pod["status"].get("conditions", [])}
             if pod["metadata"]["name"] != gone and conditions.get("Ready") == "True":
                 return dict(pod)

@@ -10,6 +10,7 @@ from cluster_harness.tools import Tools
 from cluster_harness.waiting import wait_for
 
 RESOURCE = "nvidia.com/cta-group"
+CTA_NODES = "/apis/ctagroup.dev/v1alpha1/ctanodes"
 STAND_IN_IMAGE = "localhost/cta-group-vllm-stand-in:dev"
 EIGHT_H100 = 8 * 128
 """Groups that the node of the tests offers."""
@@ -77,11 +78,16 @@ class Team:
 
     def pod(self, name: str) -> Json:
         """Return a pod by its name."""
-        return dict(self.tools.objects("pod", name, "-n", self.namespace))
+        return self.tools.api.get(f"{self._pods}/{name}")
 
-    def pods(self, *selector: str) -> list[Json]:
-        """Return the pods of the namespace that the arguments for kubectl select."""
-        return list(self.tools.objects("pods", "-n", self.namespace, *selector)["items"])
+    def pods(self, app: str | None = None) -> list[Json]:
+        """Return the pods of the namespace, or those of one server."""
+        chosen = "" if app is None else f"?labelSelector=app%3D{app}"
+        return self.tools.api.items(f"{self._pods}{chosen}")
+
+    @property
+    def _pods(self) -> str:
+        return f"/api/v1/namespaces/{self.namespace}/pods"
 
     def wait_running(self, *names: str) -> None:
         """Wait until each pod is Ready."""
@@ -98,7 +104,7 @@ class Team:
 
     def server_pod(self, name: str) -> Json:
         """Return the one pod of a server."""
-        (pod,) = self.pods("-l", f"app={name}")
+        (pod,) = self.pods(name)
         return pod
 
     def environment(self, target: str) -> dict[str, str]:
@@ -126,7 +132,7 @@ class Team:
         self.wait_nothing_held()
 
     def _is_quota_enforced(self) -> bool:
-        quotas = self.tools.objects("resourcequotas", "-n", self.namespace)["items"]
+        quotas = self.tools.api.items(f"/api/v1/namespaces/{self.namespace}/resourcequotas")
         return any(f"requests.{RESOURCE}" in quota.get("status", {}).get("used", {}) for quota in quotas)
 
     def _in_phase(self, name: str, phase: str) -> Json | None:
@@ -143,13 +149,13 @@ class Team:
 
 def gpus(tools: Tools) -> list[Json]:
     """Return the GPUs of the only node as CTANode tells them."""
-    (node,) = tools.objects("ctanodes")["items"]
+    (node,) = tools.api.items(CTA_NODES)
     return list(node["status"]["gpus"])
 
 
 def allocatable(tools: Tools) -> int:
     """Return the groups that the scheduler may give out on the only node."""
-    (node,) = tools.objects("nodes")["items"]
+    (node,) = tools.api.items("/api/v1/nodes")
     return int(node["status"]["allocatable"].get(RESOURCE, "0"))
 
 

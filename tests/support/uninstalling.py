@@ -115,7 +115,7 @@ class Doomed:
 
     def capacity(self) -> str | None:
         """Return what the Node object says of the resource's capacity."""
-        (node,) = self.tools.objects("nodes")["items"]
+        (node,) = self.tools.api.items("/api/v1/nodes")
         told: str | None = node["status"]["capacity"].get(RESOURCE)
         return told
 

@@ -17,7 +17,7 @@ def install(cluster: Cluster, *more: str, kubeconfig: Path | None = None) -> Too
     """Load the project's images, install the chart with ``more`` arguments for Helm, and return the user's tools."""
     for archive in ensure_images().values():
         cluster.import_image(archive)
-    tools = Tools(kubeconfig or cluster.admin_kubeconfig)
+    tools = Tools(kubeconfig or cluster.admin_kubeconfig, cluster.api)
     helm(tools, "install", "--create-namespace", *more)
     return tools
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cluster_harness.api_client import ApiClient
 from cluster_harness.errors import HarnessError
 
 PROJECT = Path(__file__).resolve().parents[3]
@@ -23,6 +24,8 @@ class Tools:
     """Programs that talk to the cluster of ``kubeconfig``."""
 
     kubeconfig: Path
+    api: ApiClient
+    """For what is asked again and again: each start of kubectl takes a quarter of a second of a core."""
 
     def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
         """Run kubectl and return its output."""

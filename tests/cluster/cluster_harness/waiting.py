@@ -7,20 +7,24 @@ from typing import TypeVar
 from cluster_harness.errors import DeadlineError
 
 _INTERVAL_SECONDS = 0.05
+_REST_PER_PROBE = 2.0
+"""A probe that takes long (a program to be started) takes a third of the time at most, so that others go on."""
 
 T = TypeVar("T")
 
 
 def wait_for(probe: Callable[[], T | None], what: str, timeout_seconds: float = 30.0) -> T:
-    """Return the first truthy answer of ``probe``, asked some twenty times a second.
+    """Return the first truthy answer of ``probe``, asked some twenty times a second or less.
 
     Raises DeadlineError, which names ``what`` and ends with the last answer, after ``timeout_seconds``.
     """
     deadline = time.monotonic() + timeout_seconds
     while True:
+        asked = time.monotonic()
         answer = probe()
         if answer:
             return answer
-        if time.monotonic() > deadline:
+        now = time.monotonic()
+        if now > deadline:
             raise DeadlineError(f"{what}: not within {timeout_seconds:g} s, last seen {answer!r}")
-        time.sleep(_INTERVAL_SECONDS)
+        time.sleep(max(_INTERVAL_SECONDS, _REST_PER_PROBE * (now - asked)))
