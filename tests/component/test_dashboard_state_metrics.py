@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -19,7 +19,6 @@ from cta_group_operator.metrics import Figures, QuotaFigures
 from cta_group_operator.metrics import Metrics as OperatorMetrics
 from cta_group_plugin.metrics import Metrics as PluginMetrics
 from cta_group_plugin.node_metrics import NodeFigures
-from metrics_target import Registry, served
 from metrics_world import World, holdings
 
 _RESOURCE = "nvidia_com_cta_group"
@@ -66,12 +65,16 @@ def _state_metrics() -> CollectorRegistry:
 
 
 @contextlib.contextmanager
-def _prometheus(folder: Path, registries: Mapping[str, Registry]) -> Iterator[Prometheus]:
+def _prometheus(folder: Path, registries: Mapping[str, CollectorRegistry]) -> Iterator[Prometheus]:
     """Run Prometheus with a target for each registry, and yield it after the first scrape of all."""
     jobs = []
     with contextlib.ExitStack() as running:
         for name, registry in registries.items():
-            jobs.append(static_job(name, [served(running, registry)], {"node": "node-1"}))
+            server, thread = start_http_server(0, "127.0.0.1", registry)
+            running.callback(thread.join)
+            running.callback(server.server_close)
+            running.callback(server.shutdown)
+            jobs.append(static_job(name, [f"127.0.0.1:{server.server_port}"], {"node": "node-1"}))
         prometheus = running.enter_context(run_prometheus(folder, jobs))
         wait_for(lambda: len(prometheus.query("up == 1")) == len(jobs), "a scrape of every target")
         yield prometheus
@@ -92,11 +95,7 @@ def beside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     plugin.describe_node(world.node, lambda: NodeFigures(world.mps()))
     figures = Figures(leader=True, quotas=[QuotaFigures("own", hard=8, used=8, pending=0)])
     operator.follow(lambda: figures)
-    registries: dict[str, Registry] = {
-        "state": _state_metrics(),
-        "plugin": plugin.registry,
-        "operator": operator.registry,
-    }
+    registries = {"state": _state_metrics(), "plugin": plugin.registry, "operator": operator.registry}
     with _prometheus(tmp_path_factory.mktemp("beside"), registries) as running:
         yield running
 

@@ -7,9 +7,9 @@ import urllib.request
 from collections.abc import AsyncIterator
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from cta_group_plugin.errors import BadSetting, DriverAbsent
-from cta_group_plugin.exposition import CollectorRegistry
 from cta_group_plugin.probes import ProbeChecks, ProbeServer, on_loop
 from cta_group_plugin.testing import Ask
 from plugin_running import FakeNode, plugin_on, registered_plugin, short_folder

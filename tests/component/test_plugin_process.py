@@ -13,7 +13,7 @@ from plugin_values import pod
 
 PROGRAM = str(Path(sys.executable).with_name("cta-group-plugin"))
 LARGEST_RESIDENT_MIB = 50
-"""What a node may lose to this process. The libraries that it cannot do without take 41 of it."""
+"""What a node may lose to this process. The libraries that it cannot do without take 39 of it."""
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

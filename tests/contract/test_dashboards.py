@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
+from prometheus_client import CollectorRegistry
 
 from cluster_harness.dashboard import GRID_COLUMNS, Place, parse_dashboard
 from cta_group_operator.admission.metrics import AdmissionMetrics
@@ -16,7 +17,6 @@ from cta_group_operator.metrics import Metrics as OperatorMetrics
 from cta_group_plugin.metrics import Metrics as PluginMetrics
 from cta_group_plugin.mps.metrics import MpsMetrics
 from cta_group_plugin.node_metrics import NodeFigures
-from metrics_target import Registry
 from metrics_world import World
 
 CHART = Path(__file__).resolve().parents[2] / "charts" / "cta-group"
@@ -64,7 +64,7 @@ def _full_figures() -> Figures:
     return Figures(leader=True, quotas=[QuotaFigures("team-a", 1, 1, 1)], workloads=[blocked])
 
 
-def _names(registry: Registry) -> set[str]:
+def _names(registry: CollectorRegistry) -> set[str]:
     """Return the names as Prometheus stores them; a family says them although it has no sample yet."""
     suffixes = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count")}
     return {f"{family.name}{suffix}" for family in registry.collect() for suffix in suffixes.get(family.type, ("",))}

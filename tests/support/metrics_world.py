@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from prometheus_client import CollectorRegistry, start_http_server
+
 from cluster_harness.prometheus import Prometheus
 from cluster_harness.prometheus_program import run_prometheus
 from cluster_harness.scrape_jobs import Json, static_job
@@ -24,7 +26,6 @@ from cta_group_plugin.metrics import Metrics as PluginMetrics
 from cta_group_plugin.node_metrics import NodeFigures
 from cta_group_plugin.ports import MpsState
 from cta_group_plugin.report import AllocationReport, EnforcementReport, GpuReport, NodeReport
-from metrics_target import Registry, served
 
 PROFILE = profile_named("h100-sxm")
 GPU_COUNT = 8
@@ -103,9 +104,13 @@ def holdings(namespace: str, pods: Iterable[tuple[int, str]], groups: int = 32) 
     return tuple((index, namespace, pod, groups) for index, pod in pods)
 
 
-def _job(running: contextlib.ExitStack, registry: Registry, name: str) -> Json:
+def _job(running: contextlib.ExitStack, registry: CollectorRegistry, name: str) -> Json:
+    server, thread = start_http_server(0, "127.0.0.1", registry)
+    running.callback(thread.join)
+    running.callback(server.server_close)
+    running.callback(server.shutdown)
     labels = {"namespace": "cta-group", "pod": f"cta-group-{name}", "container": "main", "node": "node-1"}
-    return static_job(name, [served(running, registry)], labels)
+    return static_job(name, [f"127.0.0.1:{server.server_port}"], labels)
 
 
 def _allocation(held: Holding) -> AllocationReport:

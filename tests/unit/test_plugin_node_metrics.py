@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
+from prometheus_client import CollectorRegistry
+
 from cta_group_core.health.inputs import Suspected, XidSeen
 from cta_group_core.ids import GpuUuid
-from cta_group_plugin.exposition import CollectorRegistry
 from cta_group_plugin.gpu_choice import GpuChoice, parse_names
 from cta_group_plugin.inventory import offer_of
 from cta_group_plugin.node_metrics import NodeCollector

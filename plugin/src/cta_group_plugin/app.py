@@ -8,6 +8,8 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import Final, NoReturn
 
+from prometheus_client import disable_created_metrics
+
 from cta_group_plugin import __version__
 from cta_group_plugin.accounts import AccountKeeper
 from cta_group_plugin.adapters.cdi_files import CdiFiles
@@ -43,6 +45,7 @@ Part = Callable[[], Awaitable[None]]
 
 def run(settings: RunSettings) -> int:
     """Serve kubelet until SIGTERM or SIGINT; return the exit code. Raises BadSetting."""
+    disable_created_metrics()  # type: ignore[no-untyped-call] # a series more for each counter, and nobody asks for it
     return asyncio.run(_run_until_signal(settings))
 
 

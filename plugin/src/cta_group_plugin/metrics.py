@@ -7,8 +7,9 @@ pod that is gone disappears by itself, without a moment in which all of them are
 from collections.abc import Callable
 from typing import Final
 
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
 from cta_group_core.names import METRIC_PREFIX
-from cta_group_plugin.exposition import CollectorRegistry, Counter, Gauge
 from cta_group_plugin.node_metrics import NodeCollector, NodeFigures
 from cta_group_plugin.report import NodeReport
 

@@ -4,10 +4,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
 from cta_group_core.health.xid_catalogue import XidClass
 from cta_group_core.ids import GpuUuid
 from cta_group_core.names import METRIC_PREFIX
-from cta_group_plugin.exposition import Collector, CounterMetricFamily, GaugeMetricFamily, Metric
 from cta_group_plugin.ports import MpsState
 from cta_group_plugin.report import HEALTH_STATES, NodeReport, WithheldCause
 

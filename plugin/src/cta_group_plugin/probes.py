@@ -1,26 +1,23 @@
 """The HTTP side of a process on the node: /metrics for Prometheus, /healthz and /readyz for kubelet.
 
-In threads: a blocked event loop then shows as a failed liveness probe instead of a hanging one. A few requests a minute
-need no more than GET and one answer a connection; ``http.server`` costs more memory than that (docs/decisions/0003).
+Python's own server in a thread: a few requests a minute need no more, and a blocked event loop then shows as a failed
+liveness probe instead of a hanging one.
 """
 
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
-from io import BufferedIOBase
-from socketserver import StreamRequestHandler, ThreadingTCPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Final, Self
 
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+
 from cta_group_plugin.errors import BadSetting
-from cta_group_plugin.exposition import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
 _LIVENESS_SECONDS: Final = 4.0
 _TEXT: Final = "text/plain; charset=utf-8"
-_LONGEST_LINE: Final = 8192
-_MOST_HEADERS: Final = 100
 
 Check = Callable[[], str]
 """Returns what is wrong, in words; empty when nothing is. Called in a thread of the server."""
@@ -53,11 +50,6 @@ def on_loop(check: Callable[[], Awaitable[str]], *, limit_seconds: float = _LIVE
     return from_thread
 
 
-class _Server(ThreadingTCPServer):
-    allow_reuse_address = True
-    daemon_threads = True
-
-
 class ProbeServer:
     """Serves the three paths until closed."""
 
@@ -65,7 +57,7 @@ class ProbeServer:
         """Listen at ``host:port``; port 0 takes a free one. Raises BadSetting when the address cannot be had."""
         host, _, port = address.rpartition(":")
         try:
-            self._server = _Server((host, int(port)), _handler(checks))
+            self._server = ThreadingHTTPServer((host, int(port)), _handler(checks))
         except OSError as error:
             raise BadSetting(f"--metrics-address={address}: {error.strerror or error}") from error
         self._thread = threading.Thread(target=self._server.serve_forever, name="probes", daemon=True)
@@ -85,50 +77,34 @@ class ProbeServer:
         self._thread.join()
 
 
-def _handler(checks: ProbeChecks) -> type[StreamRequestHandler]:
-    class Handler(StreamRequestHandler):
+def _handler(checks: ProbeChecks) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
         timeout = 10  # of a client that sends nothing
+        server_version = "cta-group"
 
-        def handle(self) -> None:
-            # Who asks may go away at any time, and has its own reasons.
-            with suppress(OSError):
-                self._reply(*_answer(checks, _target(self.rfile)))
+        def do_GET(self) -> None:
+            match self.path.partition("?")[0]:
+                case "/metrics":
+                    self._reply(HTTPStatus.OK, generate_latest(checks.registry), CONTENT_TYPE_LATEST)
+                case "/healthz":
+                    self._tell(checks.live())
+                case "/readyz":
+                    self._tell(checks.ready())
+                case _:
+                    self._reply(HTTPStatus.NOT_FOUND, b"/metrics, /healthz and /readyz are here\n", _TEXT)
 
-        def _reply(self, status: HTTPStatus, body: bytes, content_type: str = _TEXT) -> None:
-            head = (
-                f"HTTP/1.1 {status.value} {status.phrase}",
-                f"Content-Type: {content_type}",
-                f"Content-Length: {len(body)}",
-                "Connection: close",
-            )
-            self.wfile.write("\r\n".join((*head, "", "")).encode() + body)
+        def _tell(self, problem: str) -> None:
+            status = HTTPStatus.SERVICE_UNAVAILABLE if problem else HTTPStatus.OK
+            self._reply(status, f"{problem or 'ok'}\n".encode(), _TEXT)
+
+        def _reply(self, status: HTTPStatus, body: bytes, content_type: str) -> None:
+            self.send_response(status)
+            self.send_header("Content-Type", content_type)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is inherited
+            """Say nothing: probes come every few seconds."""
 
     return Handler
-
-
-def _target(stream: BufferedIOBase) -> str:
-    """Return what a request asks to GET, its headers read and left; empty when it asks anything else."""
-    method, _, rest = stream.readline(_LONGEST_LINE).decode("latin-1").partition(" ")
-    target, _, version = rest.partition(" ")
-    for _ in range(_MOST_HEADERS):
-        if not stream.readline(_LONGEST_LINE).strip():
-            return target if method == "GET" and version.startswith("HTTP/1.") else ""
-    return ""
-
-
-def _answer(checks: ProbeChecks, target: str) -> tuple[HTTPStatus, bytes, str]:
-    match target.partition("?")[0]:
-        case "":
-            return HTTPStatus.BAD_REQUEST, b"ask GET /metrics, /healthz or /readyz over HTTP/1.1\n", _TEXT
-        case "/metrics":
-            return HTTPStatus.OK, generate_latest(checks.registry), CONTENT_TYPE_LATEST
-        case "/healthz":
-            return _verdict(checks.live())
-        case "/readyz":
-            return _verdict(checks.ready())
-    return HTTPStatus.NOT_FOUND, b"/metrics, /healthz and /readyz are here\n", _TEXT
-
-
-def _verdict(problem: str) -> tuple[HTTPStatus, bytes, str]:
-    status = HTTPStatus.SERVICE_UNAVAILABLE if problem else HTTPStatus.OK
-    return status, f"{problem or 'ok'}\n".encode(), _TEXT

@@ -1,10 +1,11 @@
-"""The Kubernetes API as one account sees it, and CTANode in it by server-side apply.
+"""The Kubernetes API over the standard library's HTTP client, and CTANode in it by server-side apply.
 
 One small request now and then from every node of a cluster: a Kubernetes client library costs tens of MiB on each of
 them. Token and certificate authority are read for each request, because kubelet rotates them under a running process.
 """
 
 import asyncio
+import http.client
 import json
 import ssl
 from collections.abc import Mapping
@@ -15,7 +16,6 @@ from typing import Final
 from urllib.parse import quote, urlsplit
 
 from cta_group_core.names import ANNOTATION_REPAIRED, API_GROUP_VERSION, FIELD_MANAGER_PLUGIN
-from cta_group_plugin.adapters.http_request import BadAnswer, Peer, request
 from cta_group_plugin.errors import ApiUnavailable
 from cta_group_plugin.report import NodeReport, as_api
 
@@ -38,16 +38,22 @@ class ApiServer:
         """Make one request on a connection of its own; return status and answer. Blocks. Raises ApiUnavailable."""
         headers = {"Content-Type": content_type, **self._authorization()}
         try:
-            return request(self._peer(), method, path, headers, json.dumps(body).encode())
-        except (OSError, BadAnswer) as error:
+            connection = self._connection()
+            try:
+                connection.request(method, path, json.dumps(body), headers)
+                answer = connection.getresponse()
+                return answer.status, answer.read()
+            finally:
+                connection.close()
+        except (OSError, http.client.HTTPException) as error:
             raise ApiUnavailable(f"{self.url}: {error!r}") from error
 
-    def _peer(self) -> Peer:
+    def _connection(self) -> http.client.HTTPConnection:
         url = urlsplit(self.url)
-        tls = None
-        if url.scheme != "http":
-            tls = ssl.create_default_context(cafile=str(self.service_account_dir / "ca.crt"))
-        return Peer(url.hostname or "", url.port, tls, _TIMEOUT_SECONDS)
+        if url.scheme == "http":
+            return http.client.HTTPConnection(url.hostname or "", url.port, timeout=_TIMEOUT_SECONDS)
+        tls = ssl.create_default_context(cafile=str(self.service_account_dir / "ca.crt"))
+        return http.client.HTTPSConnection(url.hostname or "", url.port, timeout=_TIMEOUT_SECONDS, context=tls)
 
     def _authorization(self) -> dict[str, str]:
         if self.url.startswith("http:"):

@@ -2,9 +2,10 @@
 
 from typing import Final
 
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
 from cta_group_core.ids import GpuUuid
 from cta_group_core.names import METRIC_PREFIX
-from cta_group_plugin.exposition import CollectorRegistry, Counter, Gauge
 from cta_group_plugin.mps.trouble import Trouble
 from cta_group_plugin.ports import MpsState
 
