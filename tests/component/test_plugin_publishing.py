@@ -32,6 +32,7 @@ STATUS = NodeReport(
     conditions=(),
     gpus=(),
 )
+WRITTEN = {**as_api(STATUS), "nodeUID": "uid-of-node-a"}
 
 
 @pytest.fixture
@@ -54,7 +55,54 @@ async def test_object_is_created_once_and_its_status_applied(server: FakeApiServ
     assert [path for path, _, _ in server.requests] == [PATH, f"{PATH}/status", f"{PATH}/status"]
     assert {kind for _, kind, _ in server.requests} == {"application/apply-patch+yaml"}
     assert [query for _, _, query in server.requests] == [{"fieldManager": "cta-group-plugin", "force": "true"}] * 3
-    assert server.objects["node-a"]["status"] == as_api(STATUS)
+    assert server.objects["node-a"]["status"] == WRITTEN
+
+
+async def test_object_belongs_to_its_node(server: FakeApiServer, node_api: KubeNodeApi) -> None:
+    """The garbage collector takes it when that Node is gone; nobody's right to delete the Node is touched."""
+    await node_api.apply(STATUS)
+    assert server.objects["node-a"]["metadata"]["ownerReferences"] == [
+        {"apiVersion": "v1", "kind": "Node", "name": "node-a", "uid": "uid-of-node-a"}
+    ]
+
+
+async def test_another_machine_under_the_name_inherits_nothing(
+    server: FakeApiServer, node_api: KubeNodeApi, tmp_path: Path
+) -> None:
+    """What the earlier Node's plugin wrote goes before the new one's first account, and people's words with it."""
+    await node_api.apply(STATUS)
+    earlier = server.objects["node-a"]["metadata"]["uid"]
+    server.node_uids["node-a"] = "another"
+    await KubeNodeApi(ApiServer(server.url, tmp_path), "node-a").apply(STATUS)
+    assert server.objects["node-a"]["metadata"]["uid"] != earlier
+    assert server.objects["node-a"]["metadata"]["ownerReferences"][0]["uid"] == "another"
+    assert server.objects["node-a"]["status"]["nodeUID"] == "another"
+
+
+async def test_a_restarted_plugin_keeps_the_object(
+    server: FakeApiServer, node_api: KubeNodeApi, tmp_path: Path
+) -> None:
+    """On the same Node nothing is deleted."""
+    await node_api.apply(STATUS)
+    await KubeNodeApi(ApiServer(server.url, tmp_path), "node-a").apply(STATUS)
+    assert [path for path, what, _ in server.requests if what == "DELETE"] == []
+
+
+async def test_a_node_that_is_replaced_under_a_running_plugin(server: FakeApiServer, node_api: KubeNodeApi) -> None:
+    """The collector took the object of the Node that was deleted; the next one is the new Node's."""
+    await node_api.apply(STATUS)
+    server.objects.clear()
+    server.node_uids["node-a"] = "another"
+    await node_api.apply(STATUS)
+    assert server.objects["node-a"]["status"]["nodeUID"] == "another"
+
+
+async def test_without_its_node_nothing_is_written(server: FakeApiServer, node_api: KubeNodeApi) -> None:
+    """A plugin that outlives its Node leaves no object behind."""
+    server.node_uids["node-a"] = None
+    with pytest.raises(ApiUnavailable, match="CTANode node-a: the cluster has no Node of this name"):
+        await node_api.apply(STATUS)
+    assert server.objects == {}
 
 
 async def test_object_that_was_deleted_comes_back(server: FakeApiServer, node_api: KubeNodeApi) -> None:
@@ -62,7 +110,7 @@ async def test_object_that_was_deleted_comes_back(server: FakeApiServer, node_ap
     await node_api.apply(STATUS)
     server.objects.clear()
     await node_api.apply(STATUS)
-    assert server.objects["node-a"]["status"] == as_api(STATUS)
+    assert server.objects["node-a"]["status"] == WRITTEN
 
 
 async def test_missing_kind_says_what_to_install(server: FakeApiServer, node_api: KubeNodeApi) -> None:
@@ -75,7 +123,7 @@ async def test_missing_kind_says_what_to_install(server: FakeApiServer, node_api
 async def test_refusal_carries_the_servers_sentence(server: FakeApiServer, node_api: KubeNodeApi) -> None:
     """What an admission policy says reaches the log."""
     server.error = 403
-    with pytest.raises(ApiUnavailable, match="CTANode node-a: the API answered 403: told to fail"):
+    with pytest.raises(ApiUnavailable, match="CTANode node-a: the API answered 403 for its Node: told to fail"):
         await node_api.apply(STATUS)
 
 

@@ -1,4 +1,4 @@
-"""A fake Kubernetes API over HTTP: server-side apply of one kind and new events, as far as the plugin uses it."""
+"""A fake Kubernetes API over HTTP, as far as the plugin uses it: Nodes, server-side apply of one kind, new events."""
 
 import asyncio
 import json
@@ -17,6 +17,8 @@ class FakeApiServer:
 
     url: str = ""
     objects: dict[str, dict[str, Any]] = field(default_factory=dict)
+    node_uids: dict[str, str | None] = field(default_factory=dict)
+    """Of Nodes whose uid is not ``uid-of-<name>``; ``None``: there is no such Node."""
     events: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Events by namespace and name."""
     annotations: dict[str, str] = field(default_factory=dict)
@@ -39,6 +41,28 @@ class FakeApiServer:
             response = self._answer(request.match_info["name"], request.path.endswith("/status"), body)
             self._changed.notify_all()
         return response
+
+    async def read_node(self, request: web.Request) -> web.Response:
+        """Return a Node."""
+        name = request.match_info["name"]
+        if self.error:
+            return web.json_response({"kind": "Status", "message": "told to fail"}, status=self.error)
+        uid = self.node_uids.get(name, f"uid-of-{name}")
+        if uid is None:
+            return web.json_response({"kind": "Status", "message": "not found"}, status=404)
+        return web.json_response({"metadata": {"name": name, "uid": uid}})
+
+    async def delete(self, request: web.Request) -> web.Response:
+        """Delete the object, if it is the one that is meant."""
+        wanted = json.loads(await request.read())["preconditions"]["uid"]
+        async with self._changed:
+            self.requests.append((request.path, "DELETE", dict(request.query)))
+            kept = self.objects.get(request.match_info["name"])
+            if kept is None or kept["metadata"]["uid"] != wanted:
+                return web.json_response({"kind": "Status", "message": "the UID differs"}, status=409)
+            del self.objects[request.match_info["name"]]
+            self._changed.notify_all()
+        return web.json_response({"kind": "Status", "status": "Success"})
 
     async def create_event(self, request: web.Request) -> web.Response:
         """Create an event; one by its name is there already most often."""
@@ -64,9 +88,11 @@ class FakeApiServer:
             return web.json_response({"kind": "Status", "message": "told to fail"}, status=self.error)
         if not self.has_kind or (is_status and name not in self.objects):
             return web.json_response({"kind": "Status", "message": "not found"}, status=404)
-        kept = self.objects.setdefault(name, {"metadata": body["metadata"]})
+        kept = self.objects.setdefault(name, {"metadata": {"uid": f"object-{len(self.requests)}"}})
         if is_status:
             kept["status"] = body["status"]
+        else:
+            kept["metadata"] |= body["metadata"]
         return web.json_response({**kept, "metadata": {**kept["metadata"], "annotations": self.annotations}})
 
 
@@ -77,6 +103,8 @@ async def fake_api_server(tls: ssl.SSLContext | None = None) -> AsyncIterator[Fa
     app = web.Application()
     path = "/apis/ctagroup.dev/v1alpha1/ctanodes/{name}"
     app.router.add_patch(path, api.apply)
+    app.router.add_delete(path, api.delete)
+    app.router.add_get("/api/v1/nodes/{name}", api.read_node)
     app.router.add_patch(f"{path}/status", api.apply)
     app.router.add_post("/api/v1/namespaces/{namespace}/events", api.create_event)
     runner = web.AppRunner(app)

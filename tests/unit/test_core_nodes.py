@@ -133,3 +133,12 @@ def test_display_card_is_read_with_its_own_units() -> None:
     status = node_status(gpu_status(room(0, 6, T400)), gpu_status(room(1, 128)))
     assert [gpu.units for gpu in status.rooms()] == [T400, H200]
     assert [gpu.uuid for gpu in status.rooms()] == [uuid_of(0), uuid_of(1)]
+
+
+def test_what_was_written_for_an_earlier_machine_of_the_name_is_told_apart() -> None:
+    """By the uid of the Node; one that says nothing is taken as it is."""
+    status = NodeStatus.model_validate({"resourceName": "nvidia.com/cta-group", "nodeUID": "a"})
+    assert status.is_of("a")
+    assert not status.is_of("b")
+    assert NodeStatus(resource_name="nvidia.com/cta-group").is_of("b")
+    assert status.as_api()["nodeUID"] == "a"

@@ -18,8 +18,8 @@ from cta_group_core.units import GpuUnits
 
 
 def api_name(field: str) -> str:
-    """Return the name of a field in the API: camel case, with MiB spelled as the unit is."""
-    return to_camel(field).replace("Mib", "MiB")
+    """Return the name of a field in the API: camel case, with MiB and UID spelled as everywhere."""
+    return to_camel(field).replace("Mib", "MiB").replace("Uid", "UID")
 
 
 class ApiModel(BaseModel):
@@ -162,6 +162,8 @@ class NodeStatus(ApiModel):
     """Status of a CTANode, written by the node's plugin alone."""
 
     resource_name: str
+    node_uid: str | None = None
+    """Of the Node that this was written for; a Node of the same name with another uid is another machine."""
     driver_version: str | None = None
     cuda_version: str | None = None
     simulated: bool = False
@@ -178,6 +180,10 @@ class NodeStatus(ApiModel):
         """Why kubelet does not know the plugin now; empty when it does, or when nothing is said about that."""
         told = (one for one in self.conditions if one.type == CONDITION_REGISTERED)
         return next((one.message or one.reason for one in told if one.status is ConditionStatus.FALSE), "")
+
+    def is_of(self, node_uid: str) -> bool:
+        """Tell whether this speaks of the Node with that uid; a plugin of an earlier version does not say of which."""
+        return self.node_uid in {None, node_uid}
 
     def rooms(self) -> list[GpuRoom]:
         """Return the GPUs that new groups can be promised on."""

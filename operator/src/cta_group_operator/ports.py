@@ -143,6 +143,7 @@ class NodeView:
 
     facts: NodeFacts
     resource_version: str
+    uid: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,8 +47,10 @@ def token(policies: None, api: ApiClient) -> Iterator[str]:  # noqa: ARG001 - ne
     node = api.create("/api/v1/nodes", {"metadata": {"name": "own-a"}})["metadata"]
     bound = {"kind": "Node", "apiVersion": "v1", "name": "own-a", "uid": node["uid"]}
     made: str = api.create(_ACCOUNT, {"spec": {"audiences": [], "boundObjectRef": bound}})["status"]["token"]
+    api.create("/api/v1/nodes", {"metadata": {"name": "own-b"}})
     yield made
-    api.delete("/api/v1/nodes/own-a")
+    for name in ("own-a", "own-b"):
+        api.delete(f"/api/v1/nodes/{name}")
     for name in (stored["metadata"]["name"] for stored in api.items(_CTANODES)):
         if name.startswith("own-"):
             api.delete(f"{_CTANODES}/{name}")
@@ -169,6 +171,16 @@ def test_it_may_not_write_another_node_s(plugin: Kubectl, api: ApiClient) -> Non
     assert api.find(f"{_CTANODES}/own-c") is None
 
 
+def test_it_may_delete_its_own_object_only(plugin: Kubectl, api: ApiClient) -> None:
+    """What an earlier Node of its name left goes; another node's stays."""
+    for name in ("own-a", "own-b"):
+        api.create(_CTANODES, _ctanode(name))
+    assert plugin.run("delete", "--raw", f"{_CTANODES}/own-a").returncode == 0
+    refused = plugin.run("delete", "--raw", f"{_CTANODES}/own-b")
+    assert "the plugin of node own-a may write the CTANode own-a only, not own-b" in refused.stderr
+    assert api.find(f"{_CTANODES}/own-b")
+
+
 def test_a_generated_name_is_no_way_around(plugin: Kubectl) -> None:
     """The policy sees the name that the server made."""
     made = _ctanode("x") | {"metadata": {"generateName": "own-a-"}}
@@ -186,8 +198,9 @@ def test_a_token_without_a_node_may_write_nothing(control_plane: ControlPlane, a
 
 
 def test_it_may_do_nothing_else(plugin: Kubectl) -> None:
-    """Its role gives it its CTANode; it lists nothing, deletes nothing, and sees no pod and no secret."""
-    for verb, resource in (("delete", "ctanodes"), ("list", "ctanodes"), ("list", "pods"), ("get", "secrets")):
+    """Its role gives it its CTANode and a look at its Node; it lists nothing, and sees no pod and no secret."""
+    others = (("list", "nodes"), ("patch", "nodes"), ("get", "ctanodes"), ("list", "ctanodes"), ("list", "pods"))
+    for verb, resource in (*others, ("get", "secrets")):
         assert plugin.run("auth", "can-i", verb, resource, "--all-namespaces").stdout.strip() == "no"
 
 

@@ -34,7 +34,7 @@ class NodeConverter:
             pods=quantity_or_zero(allocatable, "pods"),
             groups=quantity_or_zero(allocatable, self._resource_name),
         )
-        return NodeView(facts, found.metadata.resource_version)
+        return NodeView(facts, found.metadata.resource_version, found.metadata.uid)
 
 
 def namespace(found: wire_cluster.Namespace) -> NamespaceView:

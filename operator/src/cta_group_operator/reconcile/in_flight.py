@@ -47,7 +47,7 @@ class Offers:
         self._tallies: dict[NodeName, _Tally] = {}
         started: set[tuple[NodeName, str, str]] = set()
         for cta_node in view.cta_nodes:
-            node = view.nodes.get(cta_node.name)
+            node = view.machine_of(cta_node)
             if node is not None:
                 room = view.room_of(cta_node)
                 started |= room.tenants

@@ -26,7 +26,8 @@ class NodeLabeller:
 
     async def reconcile(self, name: str) -> None:
         """Set the labels that differ, and remove those that do not hold any more."""
-        node, cta_node = self._view.nodes.get(name), self._view.cta_nodes.get(name)
+        cta_node = self._view.cta_nodes.get(name)
+        node = self._view.machine_of(cta_node) if cta_node is not None else None
         if node is None or cta_node is None:
             return
         wanted = labels_of(cta_node.status)

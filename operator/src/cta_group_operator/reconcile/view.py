@@ -77,6 +77,11 @@ class ClusterView:
             known = self._rooms[node.name] = (node, Room.of(node))
         return known[1]
 
+    def machine_of(self, node: CtaNodeView) -> NodeView | None:
+        """Return the Node that a CTANode speaks of; None when it is gone, or another one has its name now."""
+        found = self.nodes.get(node.name)
+        return found if found is not None and node.status.is_of(found.uid) else None
+
     def controller(self, uid: str) -> ControllerView | None:
         """Return a controller by its uid."""
         return self._by_uid.get(uid)

@@ -190,7 +190,7 @@ class Work:
             self._quotas.mark(limit.quota)
 
     def _node_changed(self, before: NodeView | None, after: NodeView | None) -> None:
-        if before is not None and after is not None and before.facts == after.facts:
+        if before is not None and after is not None and (before.facts, before.uid) == (after.facts, after.uid):
             return
         self.placement.plans.mark(PLAN)
         if after is not None:
