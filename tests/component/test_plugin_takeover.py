@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from cta_group_plugin.charge import ChargeKeeper
 from cta_group_plugin.state import NodeState
 from cta_group_plugin.testing import Ask, FakeGpuSource, FakeKubelet
 from plugin_running import FakeNode, plugin_on, registered_plugin, short_folder
-from plugin_values import node_of, pod
+from plugin_values import account, node_of, pod
 
 
 @pytest.fixture
@@ -45,26 +45,26 @@ async def test_the_newer_process_takes_over_and_the_older_one_falls_silent(node:
     async with node.kubelet() as kubelet:
         await older.enter_async_context(plugin_on(node, publish=True))
         await kubelet.until(lambda kubelet: bool(kubelet.devices))
-        await until_applied(node)
+        await until(lambda: "True" in said_registered(node))
         async with plugin_on(after, publish=True):
             await kubelet.until(is_second)
-            await until_applied(after)
+            await until(lambda: "True" in said_registered(after))
             told = len(node.api.applied)
             (held,) = await kubelet.admit(pod("a"), [Ask("main", 32)])
             await kubelet.start_container(held)
+            await until(lambda: after.mps.generations[-1] > max(node.mps.generations))
             await older.aclose()
             (another,) = await kubelet.admit(pod("b"), [Ask("main", 32)])
             assert len({*held.ids, *another.ids}) == 64
             assert said_registered(after) == {"True"}
         assert len(kubelet.registered) == 2
     assert len(node.api.applied) == told
-    assert after.mps.generations[-1] > max(node.mps.generations)
 
 
-async def until_applied(node: FakeNode) -> None:
-    """Wait until this process has published that it is registered."""
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait until a fake was told what makes the condition true."""
     async with asyncio.timeout(10):
-        while "True" not in said_registered(node):  # noqa: ASYNC110 - the fake has no event
+        while not condition():  # noqa: ASYNC110 - the fakes have no event
             await asyncio.sleep(0.01)
 
 
@@ -103,19 +103,32 @@ async def test_a_process_that_was_killed_is_not_in_charge(folder: Path) -> None:
     state = NodeState(boot_clock=iter(range(1, 100)).__next__)
     with listening(folder / "cta-group-aaaa-1.sock"):
         state.learn_registration("cta-group-aaaa-1.sock")
-        async with in_background(ChargeKeeper(state, folder, "cta-group-aaaa-").run):
+        async with in_background(ChargeKeeper(state, folder, "aaaa").run):
             with listening(folder / "cta-group-bbbb-1.sock"):
                 await until_view(state, lambda view: view.other_in_charge)
+                state.learn_account(account({}), asked_at=state.now())
                 assert state.view.generation == 1
             await until_view(state, lambda view: not view.other_in_charge)
+            state.learn_account(account({}), asked_at=state.now())
             assert state.view.generation == 2
+
+
+def test_a_process_decides_over_mps_only_once_it_knows_what_was_given_out() -> None:
+    """An account from before its registration may lack what the process of before gave out last."""
+    state = NodeState(boot_clock=iter(range(1, 100)).__next__)
+    asked_before = state.now()
+    state.learn_registration("cta-group-aaaa-1.sock")
+    state.learn_account(account({}), asked_at=asked_before)
+    assert state.view.generation == 0
+    state.learn_account(account({}), asked_at=state.now())
+    assert state.view.generation == 1
 
 
 async def test_a_process_that_is_not_registered_leaves_the_talking_to_the_one_that_is(folder: Path) -> None:
     """The one that comes second takes charge by its registration, not by being there."""
     state = NodeState()
     with listening(folder / "cta-group-aaaa-1.sock"):
-        keeper = ChargeKeeper(state, folder, "cta-group-bbbb-")
+        keeper = ChargeKeeper(state, folder, "bbbb")
         keeper.look()
         assert state.view.other_in_charge
         with listening(folder / "cta-group-bbbb-1.sock"):

@@ -9,13 +9,14 @@ import yaml
 
 from chart_rendering import CHART, NAMESPACE, SCENARIOS, of_kind, pod_templates, render
 from cta_group_core import names
+from cta_group_core.ids import IdForm
 from cta_group_core.profiles import PROFILES
 from cta_group_core.rooms import SharePolicy
 from cta_group_core.units import GpuUnits
 from cta_group_operator import cli as operator_cli
 from cta_group_operator.settings import Settings
 from cta_group_plugin.cli import build_parser, mps_settings, run_settings
-from cta_group_plugin.settings import DeviceList, MpsSettings, RunSettings, SourceKind
+from cta_group_plugin.settings import DeviceList, MpsSettings, RunSettings, SourceKind, Topology
 
 # What the kubelet puts into every pod.
 _ENVIRONMENT = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}
@@ -81,6 +82,8 @@ def test_the_chart_s_defaults_are_the_program_s_own() -> None:
     assert settings.mps_socket == default.mps_root / "supervisor.sock"
     assert settings.enforcement == default.enforcement
     assert settings.device_list == default.device_list
+    assert settings.device_ids == default.device_ids
+    assert settings.topology == default.topology
     assert settings.health == default.health
     assert settings.choice == default.choice
 
@@ -91,6 +94,14 @@ def test_the_defaults_of_cdi_are_the_program_s_own() -> None:
     assert settings.device_list is DeviceList.CDI
     assert settings.cdi == RunSettings(node_name="").cdi
     assert _run_settings("default", "deviceList=cdi", "cdi.gpuKind=").cdi.gpu_kind == ""
+
+
+def test_how_kubelet_sees_groups_is_the_node_s() -> None:
+    """Every form of ids, and every kind of topology, can be chosen."""
+    for form in IdForm:
+        assert _run_settings("default", f"deviceIds={form}").device_ids is form
+    for topology in Topology:
+        assert _run_settings("default", f"topology={topology}").topology is topology
 
 
 def test_each_dimension_is_switched_off_by_itself() -> None:

@@ -155,6 +155,7 @@ def test_both_gates_are_named() -> None:
     """The remedy names both gates, since kubelet does not start with the first alone."""
     remedy = only(host_findings(HostFacts(kubelet_version="v1.37.2"))).remedy
     assert "ResourceHealthStatus=false,ResourceHealthStatusMessage=false" in remedy
+    assert "deviceIds: short" in remedy
 
 
 @pytest.mark.parametrize(

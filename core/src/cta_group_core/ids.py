@@ -2,12 +2,17 @@
 
 kubelet sees a group as the text ``GPU-<uuid>::<n>``, n from 0. The same text is what dcgm-exporter can split
 at ``::``, and it stays the same over restarts and reboots, because kubelet records it for the life of a pod.
+
+A node may write ids in short instead: ``g3-017`` is group 17 of the GPU that has the number 3 on this node. From
+Kubernetes 1.36 on every id is in the status of its pod, which such ids halve. A number stays with its GPU.
 """
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import NewType, Self
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final, NewType, Self
 
 from cta_group_core.errors import InvalidText
 
@@ -19,6 +24,7 @@ NodeName = NewType("NodeName", str)
 _SEPARATOR = "::"
 _GPU_UUID = re.compile(r"GPU-[0-9A-Za-z][0-9A-Za-z-]{0,58}")
 _GROUP_ID = re.compile(rf"({_GPU_UUID.pattern}){_SEPARATOR}(0|[1-9][0-9]{{0,4}})")
+_SHORT_ID = re.compile(r"g(0|[1-9][0-9]{0,3})-([0-9]{3}|[1-9][0-9]{3})")
 
 
 def parse_gpu_uuid(text: str) -> GpuUuid:
@@ -58,3 +64,89 @@ def by_gpu(ids: Iterable[GroupId]) -> Mapping[GpuUuid, tuple[GroupId, ...]]:
     for group_id in sorted(ids):
         sorted_ids.setdefault(group_id.gpu, []).append(group_id)
     return {gpu: tuple(members) for gpu, members in sorted_ids.items()}
+
+
+class IdForm(StrEnum):
+    """How ids are written for kubelet."""
+
+    UUID = "uuid"
+    """``GPU-<uuid>::<n>``, which says by itself what it means, and which monitoring knows."""
+    SHORT = "short"
+    """``g3-017``."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShortId:
+    """An id in short form; what it means depends on the node."""
+
+    gpu_number: int
+    """The node's own number of the GPU, from 0 to 9999."""
+    number: int
+    """The group's, from 0 to 9999."""
+
+    @classmethod
+    def parse(cls, text: str) -> Self | None:
+        """Read the text form; None for a text of another form."""
+        read = _SHORT_ID.fullmatch(text)
+        return cls(int(read[1]), int(read[2])) if read else None
+
+    def __str__(self) -> str:
+        return f"g{self.gpu_number}-{self.number:03d}"
+
+
+@dataclass(frozen=True, slots=True)
+class IdTexts:
+    """How the groups of one node are written, and what the ids mean that kubelet writes: both forms, always."""
+
+    form: IdForm = IdForm.UUID
+    """The form of a group that kubelet does not know yet."""
+    numbers: Mapping[GpuUuid, int] = field(default_factory=dict)
+    """The number of each GPU that ever had one here. No two GPUs have the same."""
+    kept: Mapping[GroupId, str] = field(default_factory=dict)
+    """Groups that kubelet knows by a text of the other form. It would hand such a group out twice by two texts."""
+
+    def text_of(self, group: GroupId) -> str:
+        """Return the one text by which kubelet is told of a group."""
+        if kept := self.kept.get(group):
+            return kept
+        number = self.numbers.get(group.gpu) if self.form is IdForm.SHORT else None
+        return str(group) if number is None else str(ShortId(number, group.number))
+
+    def parse(self, text: str) -> GroupId:
+        """Return the group that an id means; raises InvalidText for a text of no form, or a number of no GPU."""
+        short = ShortId.parse(text)
+        if short is None:
+            return GroupId.parse(text)
+        for gpu, number in self.numbers.items():
+            if number == short.gpu_number:
+                return GroupId(gpu, short.number)
+        raise InvalidText(f"device id {text!r}: no GPU of this node has the number {short.gpu_number}")
+
+
+UUID_TEXTS: Final = IdTexts(numbers=MappingProxyType({}), kept=MappingProxyType({}))
+"""Every group by its GPU's UUID."""
+
+
+def numbers_with(
+    known: Mapping[GpuUuid, int], gpus: Iterable[tuple[int, GpuUuid]], *, taken: Iterable[int] = ()
+) -> Mapping[GpuUuid, int]:
+    """Return ``known`` with a number for each of ``gpus``, given by index and UUID.
+
+    A GPU keeps the number that it has. A new one gets its index when nothing else ever had that number, and otherwise
+    the lowest free one: a number is never given to a second GPU, since a pod may hold ids of the first. ``taken`` are
+    numbers that are in use although nobody knows of which GPU.
+    """
+    numbers, used = dict(known), {*known.values(), *taken}
+    left: list[GpuUuid] = []
+    for index, gpu in sorted(gpus):
+        if gpu in numbers:
+            continue
+        if index in used:
+            left.append(gpu)
+        else:
+            numbers[gpu] = index
+            used.add(index)
+    for gpu in left:
+        numbers[gpu] = next(number for number in range(len(used) + 1) if number not in used)
+        used.add(numbers[gpu])
+    return numbers

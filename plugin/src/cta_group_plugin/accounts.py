@@ -4,12 +4,15 @@ kubelet answers 100 of these calls a second for all programs of the node togethe
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Final
 
 from cta_group_plugin.errors import KubeletUnavailable
+from cta_group_plugin.id_book import IdBook
 from cta_group_plugin.logs import EventLog
-from cta_group_plugin.ports import PodResources
+from cta_group_plugin.ports import PodDevices, PodResources
 from cta_group_plugin.state import NodeState
+from cta_group_plugin.unlisted import UnlistedHolders
 
 _log = EventLog(__name__)
 
@@ -21,8 +24,20 @@ _GATHER_SECONDS: Final = 0.2
 class AccountKeeper:
     """Asks every few seconds, and soon after groups were handed out."""
 
-    def __init__(self, state: NodeState, pod_resources: PodResources, *, period_seconds: float = 5.0) -> None:
+    def __init__(
+        self,
+        state: NodeState,
+        pod_resources: PodResources,
+        *,
+        record: Callable[[], tuple[PodDevices, ...] | None] | None = None,
+        ids: IdBook | None = None,
+        period_seconds: float = 5.0,
+    ) -> None:
+        """``record`` tells of init containers, which kubelet does not list; ``ids`` learns how kubelet writes ids."""
         self._state = state
+        self._record = record
+        self._ids = ids or IdBook()
+        self._unlisted = UnlistedHolders(self._ids.meaning_of)
         self._pod_resources = pod_resources
         self._period_seconds = period_seconds
         self._soon = asyncio.Event()
@@ -58,4 +73,8 @@ class AccountKeeper:
         if not self._works:
             _log.info("kubelet_account_available")
         self._works = True
-        self._state.learn_account(account, asked_at=asked_at)
+        record = (await asyncio.to_thread(self._record) if self._record else None) or ()
+        if self._ids.keep({*account.texts, *(text for one in record for text in one.ids)}):
+            self._state.learn_texts(self._ids.texts)
+        unlisted = self._unlisted.after(record, account, sees_all_grants=bool(self._state.view.generation))
+        self._state.learn_account(account, asked_at=asked_at, unlisted=unlisted)

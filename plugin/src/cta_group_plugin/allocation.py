@@ -41,12 +41,22 @@ def preferred_ids(
         groups=groups,
         shares=shares,
     )
-    return [str(group_id) for group_id in chosen]
+    return [offer.texts.text_of(group_id) for group_id in chosen]
 
 
 def parse_ids(offer: Offer, texts: Iterable[str]) -> frozenset[GroupId]:
     """Return the groups that kubelet names; raises InvalidText for a text that is none."""
-    return frozenset(offer.ids[text] if text in offer.ids else GroupId.parse(text) for text in texts)
+    return frozenset(map(offer.group_of, texts))
+
+
+def check_texts(offer: Offer, texts: Iterable[str]) -> None:
+    """Raise DoesNotFit for an id that is not the one by which its group is offered.
+
+    kubelet knows the group by the other one too, and may have given it to somebody by that.
+    """
+    for text in texts:
+        if text not in offer.ids and (offered := offer.texts.text_of(offer.group_of(text))) != text:
+            raise DoesNotFit(f"{text}: kubelet knows this group as {offered} now; the next pod is told so")
 
 
 def checked_gpus(

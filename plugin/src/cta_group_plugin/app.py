@@ -30,7 +30,7 @@ from cta_group_plugin.publish import Publisher
 from cta_group_plugin.registrar import Registrar
 from cta_group_plugin.report import NodeReport
 from cta_group_plugin.service import Allocator, DevicePluginService
-from cta_group_plugin.settings import DeviceList, RunSettings, SourceKind
+from cta_group_plugin.settings import DeviceList, RunSettings, SourceKind, Topology
 from cta_group_plugin.specifications import SpecificationKeeper
 from cta_group_plugin.state import NodeState, NodeView
 from cta_group_plugin.status import figures_of, status_of
@@ -91,7 +91,7 @@ def _assemble(settings: RunSettings, edges: Edges, state: NodeState, stack: Asyn
         enforcement=settings.enforcement,
         max_clients=settings.max_clients,
     )
-    accounts = AccountKeeper(state, edges.pod_resources)
+    accounts = AccountKeeper(state, edges.pod_resources, record=edges.record, ids=edges.ids)
     ceilings = CeilingKeeper(
         state,
         edges.mps,
@@ -103,8 +103,17 @@ def _assemble(settings: RunSettings, edges: Edges, state: NodeState, stack: Asyn
     specifications = _specification_keeper(settings, state, rules)
     ensure_devices = specifications.ensure if specifications else None
     allocator = Allocator(state, ceilings, rules, metrics, accounts.ask_soon, ensure_devices=ensure_devices)
-    service = partial(DevicePluginService, state, allocator)
-    registrar = Registrar(state, settings.device_plugin_dir, settings.resource_name, service, metrics)
+    service = partial(DevicePluginService, state, allocator, tells_numa=settings.topology is Topology.NUMA)
+    charge = ChargeKeeper(state, settings.device_plugin_dir)
+    registrar = Registrar(
+        state,
+        settings.device_plugin_dir,
+        settings.resource_name,
+        service,
+        metrics,
+        charge=charge,
+        on_registered=accounts.ask_soon,
+    )
     metrics.describe_node(lambda: status(state.view), lambda: figures_of(state.view, max_clients=rules.max_clients))
     if settings.metrics_address:
         live = on_loop(registrar.liveness_problem)
@@ -112,7 +121,6 @@ def _assemble(settings: RunSettings, edges: Edges, state: NodeState, stack: Asyn
         stack.enter_context(ProbeServer(settings.metrics_address, checks))
     watcher = _watcher(settings, edges, state, ceilings)
     claims = ClaimKeeper(state, edges.pod_resources, watcher.look_soon)
-    charge = ChargeKeeper(state, settings.device_plugin_dir, registrar.sockets_begin_with)
     charge.look()
     parts: list[Part] = [
         registrar.run,
@@ -134,6 +142,7 @@ def _watcher(settings: RunSettings, edges: Edges, state: NodeState, ceilings: Ce
         Asker(limit_seconds=settings.health.answer_seconds),
         reserve_mib=settings.reserve_mib,
         choice=settings.choice,
+        ids=edges.ids,
         poll_seconds=settings.health.poll_seconds,
         on_program_fault=ceilings.ask_now,
     )

@@ -40,8 +40,9 @@ def demands_of(view: NodeView, enforcement: EnforcementSettings) -> tuple[MpsDem
     """Return one demand for each GPU that is held, in part or whole, in order of UUID."""
     if not enforcement.uses_mps:
         return ()
-    largest = largest_fractions(view.offer, view.holders)
-    whole = whole_gpus(view.offer, view.holders) - largest.keys()
+    holders = (*view.holders, *view.unlisted)
+    largest = largest_fractions(view.offer, holders)
+    whole = whole_gpus(view.offer, holders) - largest.keys()
     shared = tuple(
         demand_for(view.offer.by_uuid[uuid], groups, enforcement) for uuid, groups in sorted(largest.items())
     )

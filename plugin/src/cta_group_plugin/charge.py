@@ -7,13 +7,14 @@ has its own, it is there before the registration, and nobody listens at one whos
 """
 
 import asyncio
+import os
 from pathlib import Path
 from typing import Final, NoReturn
 
-from cta_group_plugin.registrar import SOCKETS_BEGIN_WITH
 from cta_group_plugin.socket_files import is_served, socket_identity
 from cta_group_plugin.state import NodeState
 
+_ALL_BEGIN_WITH: Final = "cta-group-"
 _LOOK_SECONDS: Final = 0.05
 _LIST_SECONDS: Final = 1.0
 """How often the folder is read although its time says that nothing came or went."""
@@ -22,11 +23,12 @@ _LIST_SECONDS: Final = 1.0
 class ChargeKeeper:
     """Keeps :class:`NodeState` told whether another process of ours is in charge of the node."""
 
-    def __init__(self, state: NodeState, folder: Path, own_begin_with: str) -> None:
-        """Take kubelet's folder of device plugins, and what the names of this process' sockets begin with."""
+    def __init__(self, state: NodeState, folder: Path, process: str = "") -> None:
+        """Take kubelet's folder of device plugins, and a name for this process that no other has; empty: a new one."""
         self._state = state
         self._folder = folder
-        self._own_begin_with = own_begin_with
+        self.own_begin_with = f"{_ALL_BEGIN_WITH}{process or os.urandom(4).hex()}-"
+        """What the names of this process' sockets begin with, and no other's."""
         self._others: tuple[Path, ...] = ()
         self._listed_at = float("-inf")
         self._folder_time = 0
@@ -37,21 +39,22 @@ class ChargeKeeper:
             self.look()
             await asyncio.sleep(_LOOK_SECONDS)
 
-    def look(self) -> None:
-        """Look once: some microseconds while nobody else is there."""
+    def look(self) -> bool:
+        """Look once, some microseconds while nobody else is there, and return whether another one is in charge."""
         self._list_sockets()
         since = self._registered_since()
         in_charge = any(self._came_after(path, since) for path in self._others)
         if in_charge != self._state.view.other_in_charge:
             self._state.learn_charge(other_in_charge=in_charge)
+        return in_charge
 
     def _list_sockets(self) -> None:
         now, folder_time = self._state.now(), _changed_at(self._folder)
         if folder_time == self._folder_time and now - self._listed_at < _LIST_SECONDS:
             return
         self._folder_time, self._listed_at = folder_time, now
-        sockets = self._folder.glob(f"{SOCKETS_BEGIN_WITH}*.sock")
-        self._others = tuple(path for path in sockets if not path.name.startswith(self._own_begin_with))
+        sockets = self._folder.glob(f"{_ALL_BEGIN_WITH}*.sock")
+        self._others = tuple(path for path in sockets if not path.name.startswith(self.own_begin_with))
 
     def _registered_since(self) -> int | None:
         name = self._state.view.registered_as

@@ -16,12 +16,10 @@ from cta_group_plugin.cli_options import (
     Options,
     absolute_path,
     api_server_url,
-    cdi_kind,
     listen_address,
     one_of,
     own_api_server,
     resource_name,
-    whole_number,
 )
 from cta_group_plugin.errors import BadSetting
 from cta_group_plugin.gpu_options import (
@@ -42,6 +40,7 @@ from cta_group_plugin.settings import (
     RunSettings,
     SourceKind,
 )
+from cta_group_plugin.slice_options import add_slice_options
 
 _BAD_INPUT = 2
 _HIDES_GPUS = ("CUDA_VISIBLE_DEVICES", "CUDA_MPS_PIPE_DIRECTORY", "NVML_MPS_DEVICE_ENUMERATION")
@@ -111,7 +110,7 @@ def _add_run_options(options: Options) -> None:
         "FILE",
     )
     add_gpu_options(options, default)
-    _add_slice_options(options, default)
+    add_slice_options(options, default)
     add_choice_options(options)
     add_health_options(options)
     options.add_switch("--publish", "write this node's CTANode to the Kubernetes API", default=default.publish)
@@ -120,26 +119,6 @@ def _add_run_options(options: Options) -> None:
     meaning = "folder with token and ca.crt for the API"
     options.add("--service-account-dir", absolute_path, default.service_account_dir, meaning, "DIR")
     _add_process_options(options, default.metrics_address)
-
-
-def _add_slice_options(options: Options, default: RunSettings) -> None:
-    ways = one_of(*(way.value for way in DeviceList))
-    meaning = "how a container is given its slice: envvar for the NVIDIA runtime; cdi, which a pod cannot override"
-    options.add("--device-list", ways, default.device_list.value, meaning, "WAY")
-    options.add("--cdi-dir", absolute_path, default.cdi.folder, "folder for CDI specifications (with cdi)", "DIR")
-    meaning = "kind of the CDI devices that bring GPU and driver; empty: our own bring the device files (with cdi)"
-    options.add("--cdi-gpu-kind", cdi_kind, default.cdi.gpu_kind, meaning, "KIND")
-    options.add("--reserve-mib", whole_number(0, 1 << 20), default.reserve_mib, "MiB of a GPU never given out", "MIB")
-    meaning = "containers on one GPU at most; 0: as many as its MPS server takes, 48 up to CUDA 13.0 and 60 later"
-    options.add("--max-clients", whole_number(0, 60), default.max_clients, meaning, "N")
-    options.add_switch("--enforce-compute", "limit the SMs of a slice", default=default.enforcement.compute)
-    options.add_switch("--enforce-memory", "limit the memory of a slice", default=default.enforcement.memory)
-    modes = one_of(*(mode.value for mode in SharePolicy))
-    meaning = "cooperative: any shares together; strict-uniform: a GPU serves one size, which nobody can exceed"
-    options.add("--enforcement-mode", modes, default.enforcement.mode.value, meaning, "MODE")
-    meaning = "how long a container start waits for its limits before kubelet asks again"
-    patience = default.start_patience_seconds
-    options.add("--start-patience-seconds", whole_number(0, 25), patience, meaning, "SECONDS")
 
 
 def _add_mps_options(options: Options) -> None:
@@ -188,6 +167,8 @@ def run_settings(parsed: argparse.Namespace) -> RunSettings:
         enforcement=EnforcementSettings(
             compute=parsed.enforce_compute, memory=parsed.enforce_memory, mode=SharePolicy(parsed.enforcement_mode)
         ),
+        device_ids=parsed.device_ids,
+        topology=parsed.topology,
         device_list=DeviceList(parsed.device_list),
         cdi=CdiSettings(folder=parsed.cdi_dir, gpu_kind=parsed.cdi_gpu_kind),
         health=health_settings(parsed, is_simulated=source is SourceKind.SIMULATED),

@@ -15,11 +15,11 @@ held back are shown healthy then, and still neither chosen nor started on.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from contextlib import suppress
 from typing import Final
 
-from cta_group_core.ids import GroupId
+from cta_group_core.ids import GpuUuid, GroupId
 from cta_group_plugin.health import is_out
 from cta_group_plugin.state import NodeState, NodeView
 
@@ -35,7 +35,8 @@ def device_list(view: NodeView, *, is_readmitting: bool) -> Mapping[str, str]:
         text: HEALTHY if _is_healthy(view, group_id, kept, shows_all=shows_all) else UNHEALTHY
         for text, group_id in view.offer.ids.items()
     }
-    return offered | {str(group_id): HEALTHY for group_id in sorted(groups_of_withheld(view))}
+    withheld = map(view.offer.texts.text_of, sorted(groups_of_withheld(view)))
+    return offered | dict.fromkeys(withheld, HEALTHY)
 
 
 def groups_that_wait(view: NodeView) -> frozenset[GroupId]:
@@ -43,7 +44,7 @@ def groups_that_wait(view: NodeView) -> frozenset[GroupId]:
     held_back = {uuid for uuid, fault in view.faults.items() if not is_out(fault)}
     if not held_back:
         return frozenset()
-    return frozenset(group_id for holder in view.holders for group_id in holder.ids if group_id.gpu in held_back)
+    return _held_on(view, held_back)
 
 
 def groups_of_withheld(view: NodeView) -> frozenset[GroupId]:
@@ -51,7 +52,12 @@ def groups_of_withheld(view: NodeView) -> frozenset[GroupId]:
     withheld = view.offer.withheld_by_uuid
     if not withheld:
         return frozenset()
-    return frozenset(group_id for holder in view.holders for group_id in holder.ids if group_id.gpu in withheld)
+    return _held_on(view, withheld)
+
+
+def _held_on(view: NodeView, gpus: Container[GpuUuid]) -> frozenset[GroupId]:
+    holders = (*view.holders, *view.unlisted)
+    return frozenset(group_id for holder in holders for group_id in holder.ids if group_id.gpu in gpus)
 
 
 async def devices_after(state: NodeState, seen: NodeView, limit_seconds: float | None) -> NodeView:

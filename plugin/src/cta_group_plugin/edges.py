@@ -1,6 +1,7 @@
 """The world outside of the device plugin, behind its ports: the real one, or a simulation where the settings say so."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from cta_group_core.profiles import profile_named
 from cta_group_plugin.adapters.checkpoint import KubeletCheckpoint
@@ -13,8 +14,9 @@ from cta_group_plugin.adapters.supervisor_client import SupervisorClient
 from cta_group_plugin.errors import BadSetting
 from cta_group_plugin.gpu_source import GpuSource
 from cta_group_plugin.health_record import HealthStore
+from cta_group_plugin.id_book import IdBook
 from cta_group_plugin.pod_events import EventApi, UidOf
-from cta_group_plugin.ports import MpsControl, NodeApi, PodResources
+from cta_group_plugin.ports import MpsControl, NodeApi, PodDevices, PodResources
 from cta_group_plugin.settings import RunSettings, SourceKind
 
 
@@ -33,19 +35,32 @@ class Edges:
     """``None``: nobody knows the UIDs of pods."""
     health_store: HealthStore | None = None
     """``None``: nothing outlives this process."""
+    record: Callable[[], tuple[PodDevices, ...] | None] | None = None
+    """``None``: nobody tells which pod, by its UID, holds what."""
+    ids: IdBook = field(default_factory=IdBook)
+    """How groups are written on this node."""
 
 
 def edges_of(settings: RunSettings) -> Edges:
-    """Return the real world, or its simulation where the settings say so. Raises BadSetting."""
+    """Return the real world, or its simulation where the settings say so. Raises BadSetting.
+
+    Reads what is kept of the ids.
+    """
     api = _api_server(settings) if settings.publish else None
+    store = StateFolder(settings.health.state_dir) if settings.health.state_dir else None
+    ids = IdBook(settings.device_ids, store)
+    checkpoint = KubeletCheckpoint(settings.device_plugin_dir, settings.resource_name, ids.meaning_of)
+    ids.recall(checkpoint.pod_devices() or ())
     return Edges(
         gpus=_gpu_source(settings),
         mps=SupervisorClient(settings.mps_socket) if settings.mps_socket else SimulatedMpsControl(),
-        pod_resources=KubeletPodResources(settings.pod_resources_socket, settings.resource_name),
+        pod_resources=KubeletPodResources(settings.pod_resources_socket, settings.resource_name, ids.meaning_of),
         node_api=KubeNodeApi(api, settings.node_name) if api else None,
         events=KubeEvents(api, settings.node_name) if api else None,
-        uid_of=KubeletCheckpoint(settings.device_plugin_dir, settings.resource_name).uid_of,
-        health_store=StateFolder(settings.health.state_dir) if settings.health.state_dir else None,
+        uid_of=checkpoint.uid_of,
+        health_store=store,
+        record=checkpoint.pod_devices,
+        ids=ids,
     )
 
 

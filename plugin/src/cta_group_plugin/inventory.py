@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Final
 
 from cta_group_core.errors import GpuRefused, UnknownComputeCapability
-from cta_group_core.ids import GpuUuid, GroupId
+from cta_group_core.ids import UUID_TEXTS, GpuUuid, GroupId, IdTexts
 from cta_group_core.slices import Slice, slice_of
 from cta_group_core.units import GpuUnits, Granularity, granularity_of, sm_count_of, units_of
 from cta_group_plugin.gpu_choice import EVERY_GPU, GpuChoice, GpuOverride
@@ -52,6 +52,8 @@ class Offer:
 
     served: tuple[ServedGpu, ...] = ()
     withheld: tuple[WithheldGpu, ...] = ()
+    texts: IdTexts = UUID_TEXTS
+    """By which texts kubelet is told of the groups."""
     by_uuid: Mapping[GpuUuid, ServedGpu] = field(init=False, compare=False)
     withheld_by_uuid: Mapping[GpuUuid, WithheldGpu] = field(init=False, compare=False)
     ids: Mapping[str, GroupId] = field(init=False, compare=False)
@@ -61,7 +63,11 @@ class Offer:
         object.__setattr__(self, "by_uuid", {gpu.facts.uuid: gpu for gpu in self.served})
         object.__setattr__(self, "withheld_by_uuid", {gpu.facts.uuid: gpu for gpu in self.withheld})
         ids = (GroupId(gpu.facts.uuid, number) for gpu in self.served for number in range(gpu.units.capacity))
-        object.__setattr__(self, "ids", {str(group_id): group_id for group_id in ids})
+        object.__setattr__(self, "ids", {self.texts.text_of(group_id): group_id for group_id in ids})
+
+    def group_of(self, text: str) -> GroupId:
+        """Return the group that kubelet names; raises InvalidText for a text that is none."""
+        return self.ids.get(text) or self.texts.parse(text)
 
 
 Owners = Mapping[GpuUuid, str]
@@ -71,7 +77,12 @@ _NOBODY_ELSE: Final[Owners] = MappingProxyType({})
 
 
 def offer_of(
-    inventory: Inventory, *, reserve_mib: int, choice: GpuChoice = EVERY_GPU, owners: Owners = _NOBODY_ELSE
+    inventory: Inventory,
+    *,
+    reserve_mib: int,
+    choice: GpuChoice = EVERY_GPU,
+    owners: Owners = _NOBODY_ELSE,
+    texts: IdTexts = UUID_TEXTS,
 ) -> Offer:
     """Decide for each GPU of ``inventory``; ``reserve_mib`` of each is never given out."""
     served: list[ServedGpu] = []
@@ -84,7 +95,7 @@ def offer_of(
             served.append(_served(facts, reserve_mib, choice.override_of(facts)))
         except GpuRefused as refused:
             withheld.append(WithheldGpu(facts, str(refused)))
-    return Offer(tuple(served), tuple(withheld))
+    return Offer(tuple(served), tuple(withheld), texts)
 
 
 def _not_ours(facts: GpuFacts, choice: GpuChoice, owners: Owners) -> WithheldGpu | None:

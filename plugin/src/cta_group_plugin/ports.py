@@ -164,8 +164,7 @@ class MpsControl(Protocol):
     async def sync(self, demands: Sequence[MpsDemand], *, generation: int = 0) -> Mapping[GpuUuid, MpsState]:
         """Ask for one daemon per demand with at least that ceiling; return the state of each.
 
-        ``generation`` is when kubelet took this plugin, nanoseconds since boot, 0 before. While two plugins run, the
-        newer one decides: what the older asks for changes nothing.
+        ``generation``, ns since boot, is when kubelet took this plugin, 0 before: of two plugins the newer one decides.
 
         Level-triggered: the call carries everything that is wanted, and may be repeated at any time. A GPU that is
         not named needs no daemon. Never raises for a supervisor that is away: every state says so instead.
@@ -210,6 +209,8 @@ class PodDevices:
     container: str
     ids: frozenset[str]
     """As kubelet knows them."""
+    gpus: tuple[GpuUuid, ...] = ()
+    """The GPUs of these ids, in order of index, as kubelet was answered; empty: it does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +221,8 @@ class Account:
     """Every container that holds groups of our resource, ordinary init containers left out."""
     pods: frozenset[PodName] = frozenset()
     """Every active pod of the node, also those that hold nothing."""
+    texts: frozenset[str] = frozenset()
+    """Their ids as kubelet writes them."""
 
 
 class PodResources(Protocol):

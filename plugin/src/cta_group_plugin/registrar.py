@@ -9,7 +9,6 @@ admits its pods, so the files are looked at every 20 ms: two ``stat``, which no 
 """
 
 import asyncio
-import os
 import random
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,6 +18,7 @@ from typing import Final, NoReturn
 
 import grpc.aio
 
+from cta_group_plugin.charge import ChargeKeeper
 from cta_group_plugin.errors import BadSetting, KubeletUnavailable
 from cta_group_plugin.kubelet_api import deviceplugin_v1beta1_pb2 as api
 from cta_group_plugin.kubelet_api.deviceplugin_v1beta1_pb2_grpc import (
@@ -35,8 +35,6 @@ from cta_group_plugin.state import NodeState
 
 _log = EventLog(__name__)
 
-SOCKETS_BEGIN_WITH: Final = "cta-group-"
-"""What the names of the sockets of all our processes begin with."""
 _KUBELET_SOCKET: Final = "kubelet.sock"
 _LOOK_SECONDS: Final = 0.02
 _REGISTER_TIMEOUT_SECONDS: Final = 15.0
@@ -87,16 +85,21 @@ class Registrar:
         resource_name: str,
         service: Callable[[Stream], DevicePluginService],
         metrics: Metrics,
+        *,
+        charge: ChargeKeeper,
+        on_registered: Callable[[], None] = lambda: None,
     ) -> None:
-        """Take kubelet's folder of device plugins; raises BadSetting when it is too long a path for a socket."""
+        """Take kubelet's folder of device plugins; raises BadSetting when it is too long a path for a socket.
+
+        ``charge`` knows the other processes of ours in that folder.
+        """
         self._state = state
         self._folder = folder
         self._resource_name = resource_name
         self._service = service
         self._metrics = metrics
-        self._process = os.urandom(4).hex()
-        self.sockets_begin_with = f"{SOCKETS_BEGIN_WITH}{self._process}-"
-        """What the names of this process' sockets begin with, and no other's."""
+        self._charge = charge
+        self._on_registered = on_registered
         self._count = 0
         self._current: _Registration | None = None
         self._check_path()
@@ -138,7 +141,7 @@ class Registrar:
         return ""
 
     def _check_path(self) -> None:
-        longest = self._folder / f"{self.sockets_begin_with}999999.sock"
+        longest = self._folder / f"{self._charge.own_begin_with}999999.sock"
         if len(str(longest).encode()) > _LONGEST_SOCKET_PATH:
             raise BadSetting(
                 f"--device-plugin-dir={self._folder}: a socket in it has a path of more than "
@@ -169,12 +172,14 @@ class Registrar:
             raise
         self._metrics.registrations.inc()
         self._state.learn_registration(registration.path.name)
+        self._charge.look()
+        self._on_registered()
         _log.info("registered", socket=registration.path.name, resource=self._resource_name)
         return registration
 
     async def _serve(self) -> _Registration:
         self._count += 1
-        path = self._folder / f"{self.sockets_begin_with}{self._count}.sock"
+        path = self._folder / f"{self._charge.own_begin_with}{self._count}.sock"
         stream = Stream()
         server = grpc.aio.server(options=[("grpc.max_receive_message_length", _LARGEST_MESSAGE_BYTES)])
         add_DevicePluginServicer_to_server(self._service(stream), server)
@@ -219,7 +224,7 @@ class Registrar:
 
     async def _while_followed(self, registration: _Registration, kubelet: SocketIdentity) -> None:
         """Leave a kubelet that ended our stream to the process that took over, or both would register for ever."""
-        while registration.stream.ended.is_set() and self._state.view.other_in_charge:
+        while registration.stream.ended.is_set() and self._charge.look():
             if socket_identity(self._folder / _KUBELET_SOCKET) != kubelet:
                 return
             await asyncio.sleep(_LOOK_SECONDS)

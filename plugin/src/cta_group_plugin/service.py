@@ -20,6 +20,7 @@ from cta_group_plugin.allocation import (
     Shares,
     check_clients,
     check_start,
+    check_texts,
     checked_gpus,
     clients_allowed,
     clients_on,
@@ -105,6 +106,7 @@ class Allocator:
         view = self._state.view
         ids = parse_ids(view.offer, texts)
         gpus = checked_gpus(view.offer, view.faults, ids, self._shares(view, texts))
+        check_texts(view.offer, texts)
         if is_fraction(gpus, ids):
             check_clients(gpus[0], ids, view.holders, self._most_clients(view))
         answer = answer_for(gpus, ids, self._rules)
@@ -155,8 +157,9 @@ class Allocator:
 class DevicePluginService(DevicePluginServicer):
     """One registration's face to kubelet."""
 
-    def __init__(self, state: NodeState, allocator: Allocator, stream: Stream) -> None:
+    def __init__(self, state: NodeState, allocator: Allocator, stream: Stream, *, tells_numa: bool = False) -> None:
         self._state = state
+        self._tells_numa = tells_numa
         self._allocator = allocator
         self._stream = stream
 
@@ -178,7 +181,7 @@ class DevicePluginService(DevicePluginServicer):
         try:
             while True:
                 left = readmitted_at - clock()
-                devices = encoded_devices(view, is_readmitting=left > 0)
+                devices = encoded_devices(view, is_readmitting=left > 0, tells_numa=self._tells_numa)
                 if view.other_in_charge:
                     # kubelet takes the list of any stream as that of the resource. When this one counts again, it
                     # is told anew.

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from cta_group_core.health.state import HealthRules
+from cta_group_core.ids import IdForm
 from cta_group_core.names import DEFAULT_RESOURCE_NAME
 from cta_group_core.rooms import SharePolicy
 from cta_group_core.slices import DEFAULT_RESERVE_MIB
@@ -40,6 +41,16 @@ class DeviceList(StrEnum):
     """By environment variables, for the NVIDIA runtime. The pod's own variables would win over them."""
     CDI = "cdi"
     """By CDI devices, whose edits win over the pod's own variables."""
+
+
+class Topology(StrEnum):
+    """What kubelet is told of where the GPUs are."""
+
+    NONE = "none"
+    """Nothing: the plugin alone chooses the groups."""
+    NUMA = "numa"
+    """The NUMA node of each GPU, for kubelet's topology manager, which then decides on the node before the plugin is
+    asked, and takes all that is free there when a request needs that much or more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +123,9 @@ class RunSettings:
     max_clients: int = 0
     """Containers on one GPU at most. 0: as many as the MPS server takes clients, 48 up to CUDA 13.0 and 60 later."""
     enforcement: EnforcementSettings = EnforcementSettings()
+    device_ids: IdForm = IdForm.UUID
+    """How groups are written for kubelet, unless it knows them by the other form already."""
+    topology: Topology = Topology.NONE
     device_list: DeviceList = DeviceList.ENVVAR
     cdi: CdiSettings = CdiSettings()
     """Used with ``DeviceList.CDI`` only."""

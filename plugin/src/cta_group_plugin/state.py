@@ -13,7 +13,8 @@ from typing import Final
 from cta_group_core.health.evidence import ResetEvidence
 from cta_group_core.health.inputs import MpsAnswer, MpsRead, Seen
 from cta_group_core.health.state import HealthRules
-from cta_group_core.ids import GpuUuid, GroupId
+from cta_group_core.ids import GpuUuid, GroupId, IdTexts
+from cta_group_plugin.generation import Generations, ns_since_boot
 from cta_group_plugin.health import Faults, Health
 from cta_group_plugin.inventory import Offer
 from cta_group_plugin.ledger import Holder, Ledger
@@ -23,10 +24,6 @@ _SETTLED_SECONDS: Final = 5.0
 """This long after the devices changed, kubelet offers what we told it."""
 _MPS_START_SECONDS: Final = 5.0
 """A daemon takes a second to start, and the first share of each GPU waits for it: no reason to refuse the next one."""
-
-
-def _ns_since_boot() -> int:
-    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +41,8 @@ class NodeView:
     other_devices: Mapping[str, frozenset[str]] | None = None
     """Ids of the devices of other plugins, by resource. ``None``: kubelet was not asked yet."""
     holders: tuple[Holder, ...] = ()
+    unlisted: tuple[Holder, ...] = ()
+    """Init containers of before this process started, from kubelet's record, which may still have some that ended."""
     holders_are_known: bool = False
     """Whether kubelet was asked since this process started; before, there may be more holders than these."""
     account_problem: str = ""
@@ -58,7 +57,7 @@ class NodeView:
     """Name of the socket that kubelet knows us by; empty when it does not."""
     registration_problem: str = ""
     generation: int = 0
-    """When this process became the one that kubelet calls, nanoseconds since boot; 0 before. The newer one counts."""
+    """From when on this process decides over MPS, ns since boot; 0: not yet. See :mod:`.generation`."""
     other_in_charge: bool = False
     """Another process of ours serves this node beside this one: it comes after this one, or this one has yet to
     register. That one tells kubelet and the API how the node is."""
@@ -89,19 +88,17 @@ class NodeState:
         clock: Callable[[], float] = time.monotonic,
         *,
         wall_clock: Callable[[], float] = time.time,
-        boot_clock: Callable[[], int] = _ns_since_boot,
+        boot_clock: Callable[[], int] = ns_since_boot,
         rules: HealthRules | None = None,
         waits_for_specifications: bool = False,
     ) -> None:
         """Take health by ``rules`` and at ``wall_clock``, seconds since the epoch, because it outlives the process.
 
-        ``boot_clock`` gives nanoseconds of the clock that all processes of the node share.
-
         With ``waits_for_specifications`` nothing is registered before :meth:`learn_specifications`.
         """
         self._clock = clock
         self._wall_clock = wall_clock
-        self._boot_clock = boot_clock
+        self._generations = Generations(boot_clock)
         health = Health(rules or HealthRules())
         self._view = NodeView(health=health, specifications_were_tried=not waits_for_specifications)
         self._ledger = Ledger()
@@ -165,12 +162,13 @@ class NodeState:
         """Note by which socket kubelet knows us, or why it does not."""
         self._become(registered_as=registered_as, registration_problem=problem)
         if registered_as:
-            self._become(generation=self._boot_clock())
+            self._generations.turn(self._clock())
 
     def learn_charge(self, *, other_in_charge: bool) -> None:
         """Note whether another process of ours serves the node. When it is gone, kubelet is back at this one."""
-        is_back = self._view.other_in_charge and not other_in_charge and self._view.registered_as
-        self._become(other_in_charge=other_in_charge, **({"generation": self._boot_clock()} if is_back else {}))
+        if self._view.registered_as and not other_in_charge:
+            self._generations.turn(self._clock())
+        self._become(other_in_charge=other_in_charge)
 
     def learn_mps(self, states: Mapping[GpuUuid, MpsState]) -> None:
         """Take what the supervisor said of every GPU that is shared."""
@@ -180,10 +178,20 @@ class NodeState:
         self._mps_down_since = {uuid: at for uuid, at in self._mps_down_since.items() if uuid in states}
         self._become(mps=dict(states), health=health.after(unshared, now=self._wall_clock()))
 
-    def learn_account(self, account: Account, *, asked_at: float) -> None:
-        """Take kubelet's account; ``asked_at`` is when it was asked, on the clock of :meth:`now`."""
+    def learn_account(self, account: Account, *, asked_at: float, unlisted: Sequence[Holder] = ()) -> None:
+        """Take kubelet's account, and whom its List leaves out; ``asked_at`` is when it was asked, by :meth:`now`."""
         self._ledger.listed(account, asked_at=asked_at)
-        self._become(holders=self._ledger.holders(), holders_are_known=True, account_problem="")
+        self._become(
+            holders=self._ledger.holders(),
+            unlisted=tuple(unlisted),
+            holders_are_known=True,
+            account_problem="",
+            generation=self._generations.settle(asked_at),
+        )
+
+    def learn_texts(self, texts: IdTexts) -> None:
+        """Note by which texts kubelet is told of the groups from now on."""
+        self._become(offer=replace(self._view.offer, texts=texts))
 
     def learn_account_problem(self, problem: str) -> None:
         """Note that kubelet does not tell who holds what; what it told before stands."""

@@ -7,6 +7,7 @@ other: a GPU that hangs in a poll delays no event of its neighbours.
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Final, NoReturn
 
@@ -19,6 +20,7 @@ from cta_group_plugin.errors import DriverAbsent, DriverError, DriverGone
 from cta_group_plugin.gpu_choice import EVERY_GPU, GpuChoice
 from cta_group_plugin.gpu_source import GpuSource
 from cta_group_plugin.health import seen_in_absence, seen_in_event
+from cta_group_plugin.id_book import IdBook
 from cta_group_plugin.inventory import Offer, offer_of
 from cta_group_plugin.logs import EventLog
 from cta_group_plugin.poll import Poll, Poller
@@ -48,11 +50,14 @@ class Watcher:
         *,
         reserve_mib: int,
         choice: GpuChoice = EVERY_GPU,
+        ids: IdBook | None = None,
         poll_seconds: float = 10.0,
         withdraw_seconds: float = 1.5,
         on_program_fault: Callable[[], None] = lambda: None,
     ) -> None:
-        """``on_program_fault`` is called after an error of a program, which may have ended others under MPS.
+        """``ids`` tells how groups are written; None: by UUID.
+
+        ``on_program_fault`` is called after an error of a program, which may have ended others under MPS.
 
         ``withdraw_seconds`` is how long everybody has to hear that the driver is gone before the process ends.
         """
@@ -60,6 +65,7 @@ class Watcher:
         self._source = source
         self._asker = asker
         self._offer_of = partial(offer_of, reserve_mib=reserve_mib, choice=choice)
+        self._ids = ids or IdBook()
         self._poll_seconds = poll_seconds
         self._withdraw_seconds = withdraw_seconds
         self._on_program_fault = on_program_fault
@@ -144,13 +150,15 @@ class Watcher:
                 self._state.learn_driver_trouble(str(problem))
             return
         self._failures = 0
+        if self._ids.lacks(poll.inventory.gpus):
+            await self._ids.number(poll.inventory.gpus)
         self._learn(poll)
 
     def _learn(self, poll: Poll) -> None:
         view = self._state.view
         claims = claims_of(view.other_devices or {}, poll.inventory.gpus)
         owners = {gpu: ", ".join(sorted(resources)) for gpu, resources in claims.items()}
-        offer = _with_silent(self._offer_of(poll.inventory, owners=owners), view.offer)
+        offer = _with_silent(self._offer_of(poll.inventory, owners=owners, texts=self._ids.texts), view.offer)
         for gpu in offer.withheld:
             if gpu not in view.offer.withheld:
                 _log.warning("gpu_withheld", gpu=gpu.facts.uuid, product=gpu.facts.product, reason=gpu.reason)
@@ -194,4 +202,4 @@ def _with_silent(offer: Offer, before: Offer) -> Offer:
     if not silent:
         return before if offer == before else offer
     served = sorted([*offer.served, *silent], key=lambda gpu: (gpu.facts.index, gpu.facts.uuid))
-    return Offer(tuple(served), offer.withheld)
+    return replace(offer, served=tuple(served))

@@ -68,11 +68,12 @@ def _kubelet(host: HostFacts) -> Iterator[Finding]:
         return
     if is_churning_version(host.kubelet_version) and host.feature_gates.get(_STATUS_GATE, True):
         size = "about 80 bytes" if host.long_ids else "about 45 bytes"
+        shorter = ", or take ids of half the size: deviceIds: short in the chart's values" if host.long_ids else ""
         yield Finding(
             Severity.WARNING,
             "kubelet",
             f"{host.kubelet_version} lists every group of a container in the pod's status, {size} each, in an order "
             "that changes: one write about every minute for each pod with groups (kubernetes#142293)",
             f"start kubelet with --feature-gates={_STATUS_GATE}=false,{_MESSAGE_GATE}=false (both: it does not start "
-            "with the first alone)",
+            f"with the first alone){shorter}",
         )

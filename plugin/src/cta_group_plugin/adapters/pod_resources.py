@@ -1,13 +1,13 @@
 """kubelet's pod-resources socket: which container holds which groups."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 import grpc.aio
 
 from cta_group_core.errors import InvalidText
-from cta_group_core.ids import GroupId
+from cta_group_core.ids import UUID_TEXTS, GroupId
 from cta_group_plugin.errors import KubeletUnavailable
 from cta_group_plugin.kubelet_api import podresources_v1_pb2 as api
 from cta_group_plugin.kubelet_api.podresources_v1_pb2_grpc import PodResourcesListerStub
@@ -22,9 +22,13 @@ _LARGEST_MESSAGE_BYTES: Final = 16 << 20
 class KubeletPodResources:
     """Implements :class:`cta_group_plugin.ports.PodResources` over the socket."""
 
-    def __init__(self, socket: Path, resource_name: str) -> None:
+    def __init__(
+        self, socket: Path, resource_name: str, meaning_of: Callable[[str], GroupId] = UUID_TEXTS.parse
+    ) -> None:
+        """``meaning_of`` returns the group of an id, or raises InvalidText."""
         self._socket = socket
         self._resource_name = resource_name
+        self._meaning_of = meaning_of
         self._channel = grpc.aio.insecure_channel(
             f"unix://{socket}",
             options=[
@@ -41,7 +45,7 @@ class KubeletPodResources:
             answer = await self._stub.List(api.ListPodResourcesRequest(), timeout=_TIMEOUT_SECONDS)
         except grpc.aio.AioRpcError as error:
             raise self._unavailable("List", error) from error
-        return account_of(answer, self._resource_name)
+        return account_of(answer, self._resource_name, self._meaning_of)
 
     async def other_devices(self) -> Mapping[str, frozenset[str]]:
         """Ask kubelet for the devices of other plugins. Raises KubeletUnavailable naming the socket.
@@ -74,26 +78,32 @@ def devices_of(answer: api.AllocatableResourcesResponse, resource_name: str) -> 
     return {resource: frozenset(members) for resource, members in ids.items()}
 
 
-def account_of(answer: api.ListPodResourcesResponse, resource_name: str) -> Account:
+def account_of(
+    answer: api.ListPodResourcesResponse, resource_name: str, meaning_of: Callable[[str], GroupId] = UUID_TEXTS.parse
+) -> Account:
     """Return kubelet's answer in the project's words; what is of other resources is left out."""
     holdings: list[Holding] = []
+    texts: set[str] = set()
     for pod in answer.pod_resources:
         name = PodName(pod.namespace, pod.name)
-        held = ((container.name, _ids(container, resource_name)) for container in pod.containers)
-        holdings += (Holding(name, container, ids) for container, ids in held if ids)
-    return Account(tuple(holdings), frozenset(PodName(pod.namespace, pod.name) for pod in answer.pod_resources))
+        for container in pod.containers:
+            held = _texts(container, resource_name)
+            texts |= held
+            if ids := frozenset(_understood(held, meaning_of)):
+                holdings.append(Holding(name, container.name, ids))
+    pods = frozenset(PodName(pod.namespace, pod.name) for pod in answer.pod_resources)
+    return Account(tuple(holdings), pods, frozenset(texts))
 
 
-def _ids(container: api.ContainerResources, resource_name: str) -> frozenset[GroupId]:
-    texts = (
+def _texts(container: api.ContainerResources, resource_name: str) -> set[str]:
+    return {
         text for devices in container.devices if devices.resource_name == resource_name for text in devices.device_ids
-    )
-    return frozenset(group_id for group_id in map(_parsed, texts) if group_id)
+    }
 
 
-def _parsed(text: str) -> GroupId | None:
-    """Return the group, or nothing for an id that another plugin gave out under our name before."""
-    try:
-        return GroupId.parse(text)
-    except InvalidText:
-        return None
+def _understood(texts: Iterable[str], meaning_of: Callable[[str], GroupId]) -> Iterator[GroupId]:
+    for text in texts:
+        try:
+            yield meaning_of(text)
+        except InvalidText:
+            continue  # another plugin gave it out under our name before

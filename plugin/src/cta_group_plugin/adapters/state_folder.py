@@ -1,20 +1,26 @@
 """The folder of the host in which this process keeps what must outlive it, and the marks of the host's own life."""
 
+import json
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from cta_group_core.errors import InvalidText
 from cta_group_core.health.evidence import Epoch
+from cta_group_core.ids import GpuUuid, parse_gpu_uuid
 from cta_group_plugin.errors import StateUnavailable
 
 RECORD: Final = "health.json"
+NUMBERS: Final = "gpu-numbers.json"
+"""The number of each GPU in short ids, by UUID."""
 REPAIRED: Final = "repaired"
 """A person makes this file to say that GPUs were repaired: those that it names, all when it is empty."""
 
 
 class StateFolder:
-    """Implements :class:`cta_group_plugin.health_record.HealthStore` with two files."""
+    """Implements :class:`cta_group_plugin.health_record.HealthStore` with two files, and keeps the GPUs' numbers."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -29,19 +35,37 @@ class StateFolder:
             raise StateUnavailable(f"{self._folder / RECORD}: {error}") from error
 
     def save(self, text: str) -> None:
+        """Replace the record."""
+        self._write(RECORD, text)
+
+    def load_numbers(self) -> Mapping[GpuUuid, int]:
+        """Return the GPUs' numbers, as :class:`cta_group_plugin.id_book.NumberStore` wants them."""
+        path = self._folder / NUMBERS
+        try:
+            return _numbers_in(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, InvalidText) as error:
+            raise StateUnavailable(f"{path}: {error}") from error
+
+    def save_numbers(self, numbers: Mapping[GpuUuid, int]) -> None:
+        """Replace the GPUs' numbers."""
+        self._write(NUMBERS, json.dumps(dict(sorted(numbers.items(), key=lambda item: item[1])), indent=1) + "\n")
+
+    def _write(self, name: str, text: str) -> None:
         """Write a new file and put it in the old one's place, so that a crash leaves one of both."""
-        unfinished = self._folder / f"{RECORD}.new"
+        unfinished = self._folder / f"{name}.new"
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             with unfinished.open("w", encoding="utf-8") as file:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
-            unfinished.replace(self._folder / RECORD)
+            unfinished.replace(self._folder / name)
         except OSError as error:
             with suppress(OSError):
                 unfinished.unlink()
-            raise StateUnavailable(f"{self._folder / RECORD}: {error}") from error
+            raise StateUnavailable(f"{self._folder / name}: {error}") from error
 
     def take_word(self) -> str | None:
         """Return what the file of a person says, and remove the file."""
@@ -54,6 +78,18 @@ class StateFolder:
         except OSError as error:
             raise StateUnavailable(f"{word}: {error}") from error
         return text.strip()
+
+
+def _numbers_in(text: str) -> dict[GpuUuid, int]:
+    document = json.loads(text)
+    if not isinstance(document, dict):
+        raise InvalidText("it must be a JSON object of numbers by GPU UUID")
+    numbers = {parse_gpu_uuid(uuid): number for uuid, number in document.items()}
+    if not all(type(number) is int and number >= 0 for number in numbers.values()):
+        raise InvalidText("each GPU's number must be a whole number, 0 or more")
+    if len(set(numbers.values())) < len(numbers):
+        raise InvalidText("two GPUs have the same number")
+    return numbers
 
 
 def host_marks(proc: Path = Path("/proc"), sysfs: Path = Path("/sys")) -> Epoch:

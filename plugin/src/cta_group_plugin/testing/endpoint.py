@@ -18,6 +18,8 @@ class PluginEndpoint:
         self.socket = socket
         self.stub = DevicePluginStub(channel)
         self.devices: dict[str, str] = {}
+        self.numa_nodes: dict[str, list[int]] = {}
+        """Of each device that says on which NUMA nodes it is."""
         self.lists_received = 0
         self._channel = channel
         self._on_change = on_change
@@ -48,6 +50,8 @@ class PluginEndpoint:
         try:
             async for answer in self.stub.ListAndWatch(api.Empty()):
                 self.devices = {device.ID: device.health for device in answer.devices}
+                placed = (device for device in answer.devices if device.topology.nodes)
+                self.numa_nodes = {device.ID: [node.ID for node in device.topology.nodes] for device in placed}
                 self.lists_received += 1
                 await self._on_change()
         except grpc.aio.AioRpcError:

@@ -1,0 +1,111 @@
+"""By which text kubelet knows each group of this node, and what its ids mean, over restarts and changes of the setting.
+
+An id in short form needs the number of its GPU, which must stay that GPU's for as long as any pod holds such an id: the
+driver's index does not, since it changes when a GPU vanishes. So each GPU gets a number once, kept in a file of the
+host. When the file is lost, the numbers that matter are found again in kubelet's record, which has with the ids of each
+container the answer that names their GPUs; GPUs without pods get new ones.
+
+When the form is changed while pods run, kubelet goes on knowing their groups by the old texts, and would hand a group
+out again under a new one. So a group that kubelet knows keeps its text for as long as this process lives; the next one
+writes those that are free by then in the new form.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Final, Protocol
+
+from cta_group_core.errors import InvalidText
+from cta_group_core.ids import UUID_TEXTS, GpuUuid, GroupId, IdForm, IdTexts, ShortId, numbers_with
+from cta_group_plugin.errors import StateUnavailable
+from cta_group_plugin.logs import EventLog
+from cta_group_plugin.ports import GpuFacts, PodDevices
+
+_log: Final = EventLog(__name__)
+
+
+class NumberStore(Protocol):
+    """What keeps the numbers of the GPUs. Blocks; raises StateUnavailable."""
+
+    def load_numbers(self) -> Mapping[GpuUuid, int]:
+        """Return what was kept; nothing when nothing ever was."""
+
+    def save_numbers(self, numbers: Mapping[GpuUuid, int]) -> None:
+        """Keep these instead."""
+
+
+class IdBook:
+    """The texts of this node's groups: read by everybody, changed by one at a time."""
+
+    def __init__(self, form: IdForm = IdForm.UUID, store: NumberStore | None = None) -> None:
+        """``form`` is how groups are written that kubelet does not know; without a store numbers are indexes."""
+        self._store = store
+        self._taken: frozenset[int] = frozenset()
+        self._texts = replace(UUID_TEXTS, form=form)
+
+    @property
+    def texts(self) -> IdTexts:
+        """The newest value."""
+        return self._texts
+
+    def meaning_of(self, text: str) -> GroupId:
+        """Return the group that an id means; raises InvalidText."""
+        return self._texts.parse(text)
+
+    def recall(self, record: Iterable[PodDevices]) -> None:
+        """Read what is kept of the numbers, and find those that are missing in kubelet's record. Blocks."""
+        record = tuple(record)
+        try:
+            numbers = dict(self._store.load_numbers()) if self._store else {}
+        except StateUnavailable as problem:
+            _log.warning("gpu_numbers_lost", problem=problem)
+            numbers = {}
+        for container in record:
+            numbers |= _missing_numbers(container, numbers)
+        self._texts = replace(self._texts, numbers=numbers)
+        self._taken = frozenset(number for container in record for number in _gpu_numbers(container))
+        self.keep(text for container in record for text in container.ids)
+
+    def lacks(self, gpus: Iterable[GpuFacts]) -> bool:
+        """Tell whether one of these GPUs needs a number and has none."""
+        return self._texts.form is IdForm.SHORT and any(gpu.uuid not in self._texts.numbers for gpu in gpus)
+
+    async def number(self, gpus: Iterable[GpuFacts]) -> None:
+        """Give a number to each GPU that has none, kept before any id is written with it."""
+        numbers = numbers_with(self._texts.numbers, ((gpu.index, gpu.uuid) for gpu in gpus), taken=self._taken)
+        if self._store:
+            try:
+                await asyncio.to_thread(self._store.save_numbers, numbers)
+            except StateUnavailable as problem:
+                _log.warning("gpu_numbers_not_kept", problem=problem)
+        self._texts = replace(self._texts, numbers=numbers)
+
+    def keep(self, known: Iterable[str]) -> bool:
+        """Note texts by which kubelet knows groups; tell whether that changes how one is written."""
+        kept = dict(self._texts.kept)
+        for text in known:
+            if (ShortId.parse(text) is not None) == (self._texts.form is IdForm.SHORT):
+                continue
+            # Another plugin may have given it out under our name before, or nobody knows its GPU.
+            with suppress(InvalidText):
+                kept.setdefault(self._texts.parse(text), text)
+        if kept == self._texts.kept:
+            return False
+        _log.info("ids_kept", groups=len(kept), reason="kubelet knows them by the other form")
+        self._texts = replace(self._texts, kept=kept)
+        return True
+
+
+def _gpu_numbers(container: PodDevices) -> set[int]:
+    return {short.gpu_number for text in container.ids if (short := ShortId.parse(text))}
+
+
+def _missing_numbers(container: PodDevices, known: Mapping[GpuUuid, int]) -> dict[GpuUuid, int]:
+    """Return the numbers that a container's ids and its GPUs tell together, and that are not known.
+
+    With several GPUs it is not said which has which number. It does not matter: the container has all of them whole.
+    """
+    numbers = sorted(_gpu_numbers(container) - set(known.values()))
+    gpus = [gpu for gpu in container.gpus if gpu not in known]
+    return dict(zip(gpus, numbers, strict=True)) if len(gpus) == len(numbers) else {}
