@@ -10,6 +10,7 @@ from cluster_harness.tools import Tools
 from cluster_harness.waiting import wait_for
 
 RESOURCE = "nvidia.com/cta-group"
+CTA_QUOTAS = "/apis/ctagroup.dev/v1alpha1/ctaquotas"
 CTA_NODES = "/apis/ctagroup.dev/v1alpha1/ctanodes"
 STAND_IN_IMAGE = "localhost/cta-group-vllm-stand-in:dev"
 EIGHT_H100 = 8 * 128
@@ -126,9 +127,13 @@ class Team:
         return wait_for(look, f"the explanation of {target} to say {words}", PATIENCE_SECONDS)
 
     def disband(self) -> None:
-        """Remove the namespace and its quota, and wait until nothing holds groups there."""
-        self.tools.kubectl("delete", "ctaquota", self.namespace, "--ignore-not-found")
-        self.tools.kubectl("delete", "namespace", self.namespace, "--timeout=120s")
+        """Remove the namespace and its quota, and wait until nothing holds groups there; the rest goes by itself."""
+        api = self.tools.api
+        quota = f"{CTA_QUOTAS}/{self.namespace}"
+        if api.find(quota) is not None:
+            api.delete(quota)
+        api.delete(f"/api/v1/namespaces/{self.namespace}")
+        wait_for(lambda: not self.pods(), f"the pods of {self.namespace} to be gone", PATIENCE_SECONDS)
         self.wait_nothing_held()
 
     def _is_quota_enforced(self) -> bool:
