@@ -19,6 +19,7 @@ from cta_group_plugin.cli import build_parser, mps_settings, run_settings
 from cta_group_plugin.settings import DeviceList, MpsSettings, RunSettings, SourceKind, Topology
 
 # What the kubelet puts into every pod.
+_NO_LIMITS = ("enforcement.compute=false", "enforcement.memory=false")
 _ENVIRONMENT = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}
 
 
@@ -69,6 +70,20 @@ def test_classes_of_xids_reach_the_plugin() -> None:
     settings = _run_settings("default", "health.xidPolicy.fatal={13,31}", "health.xidPolicy.report={48}")
     policy = settings.health.rules.policy
     assert [policy.rule_of(code).xid_class for code in (13, 31, 48, 79)] == ["fatal", "fatal", "report", "fatal"]
+
+
+def test_the_plugin_looks_at_processes_where_it_and_the_daemons_share_the_host_s_ids() -> None:
+    """Otherwise it would take tenants for others, and says instead that it cannot see them."""
+    shared, not_shared = Path("/proc"), None
+    for chosen, folder in (
+        ((), shared),
+        (("plugin.hostPID=false",), not_shared),
+        (("mps.hostPID=false",), not_shared),
+        (("mps.hostPID=false", "mps.enabled=false", *_NO_LIMITS), shared),
+    ):
+        assert _run_settings("default", *chosen).health.processes_dir == folder
+    assert _run_settings("simulated").health.processes_dir is None
+    assert _run_settings("default", "health.lateMemorySeconds=90").health.late_memory_seconds == 90
 
 
 def test_the_chart_s_defaults_are_the_program_s_own() -> None:

@@ -44,7 +44,7 @@ def test_the_operator_is_nobody_in_particular() -> None:
 
 
 def test_the_plugin_is_root_without_any_capability() -> None:
-    """Root owns the kubelet's folders; nothing more is needed, with real and with simulated GPUs."""
+    """Root owns the kubelet's folders, and on real GPUs it sees who is on them, unless a value forbids that."""
     for scenario in ("default", "simulated", "minimal"):
         pod = _pod(scenario, "cta-group-plugin")
         assert _security(pod) == {
@@ -55,8 +55,9 @@ def test_the_plugin_is_root_without_any_capability() -> None:
             "capabilities": {"drop": ["ALL"]},
             "seccompProfile": {"type": "RuntimeDefault"},
         }
-        assert "hostPID" not in pod
         assert "hostNetwork" not in pod
+        assert pod.get("hostPID", False) is (scenario != "simulated")
+    assert "hostPID" not in _pod("default", "cta-group-plugin", "plugin.hostPID=false")
 
 
 def test_the_supervisor_has_the_same_rights_with_simulated_gpus() -> None:

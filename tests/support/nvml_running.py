@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cta_group_plugin.ports import PodDevices
 from cta_group_plugin.testing import FakeKubelet
 from fake_api_server import FakeApiServer, fake_api_server
 from fake_nvml.scenario import Scenario
+from gpu_looks import Program, write_process, write_record
 from plugin_running import short_folder
 
 _NODE = "node-a"
@@ -26,6 +28,15 @@ class NvmlNode:
     kubelet: FakeKubelet
     api: FakeApiServer
     process: asyncio.subprocess.Process
+
+    def runs(self, *programs: Program) -> None:
+        """Let the host's kernel show these programs; others stay as they were."""
+        for program in programs:
+            write_process(self.root / "proc", program)
+
+    def records(self, *held: PodDevices) -> None:
+        """Let kubelet's record name the pods that hold groups."""
+        write_record(self.root / "plugins", held)
 
     def become(self, scenario: Scenario) -> None:
         """Change what the driver answers from now on."""
@@ -65,6 +76,7 @@ async def nvml_node(library: Path, scenario: Scenario, *arguments: str) -> Async
     async with AsyncExitStack() as stack:
         root = stack.enter_context(short_folder())
         (root / "plugins").mkdir()
+        (root / "proc/self").mkdir(parents=True)
         scenario.write(root / "scenario")
         kubelet = await stack.enter_async_context(
             FakeKubelet(root / "plugins", pod_resources_socket=root / "pods.sock")
@@ -84,6 +96,7 @@ async def _start(root: Path, library: Path, api: str, arguments: tuple[str, ...]
         f"--pod-resources-socket={root / 'pods.sock'}",
         f"--mps-root={root / 'mps'}",
         f"--state-dir={root / 'state'}",
+        f"--processes-dir={root / 'proc'}",
         f"--api-server={api}",
         "--metrics-address=",
         "--poll-seconds=1",

@@ -12,6 +12,9 @@ from pathlib import Path
 
 from cta_group_plugin.app import serve
 from cta_group_plugin.edges import Edges
+from cta_group_plugin.gpu_source import Processes
+from cta_group_plugin.lookout import Record
+from cta_group_plugin.pod_events import EventApi
 from cta_group_plugin.ports import Inventory
 from cta_group_plugin.settings import HealthSettings, RunSettings
 from cta_group_plugin.testing import FakeGpuSource, FakeKubelet, FakeMpsControl, FakeNodeApi, FakePodResources
@@ -27,6 +30,9 @@ class FakeNode:
     mps: FakeMpsControl = field(default_factory=FakeMpsControl)
     pod_resources: FakePodResources = field(default_factory=FakePodResources)
     api: FakeNodeApi = field(default_factory=FakeNodeApi)
+    processes: Processes | None = None
+    read_record: Record | None = None
+    events: EventApi | None = None
 
     @classmethod
     def under(cls, root: Path, inventory: Inventory | None = None) -> "FakeNode":
@@ -54,7 +60,15 @@ class FakeNode:
 
     def edges(self) -> Edges:
         """Return this node's fakes as the plugin's edges."""
-        return Edges(self.gpus, self.mps, self.pod_resources, self.api)
+        return Edges(
+            self.gpus,
+            self.mps,
+            self.pod_resources,
+            self.api,
+            events=self.events,
+            processes=self.processes,
+            record=self.read_record,
+        )
 
 
 @contextmanager

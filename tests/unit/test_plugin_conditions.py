@@ -1,14 +1,24 @@
-"""What the plugin says of kubelet's account, as a condition of its node."""
+"""What the plugin says of kubelet's account, and of who is on its GPUs, as conditions of its node."""
 
-from cta_group_plugin.conditions import HOLDERS_KNOWN, conditions_of
+from dataclasses import replace
+
+import pytest
+
+from cta_group_plugin.conditions import CLIENTS_LIMITED, HOLDERS_KNOWN, conditions_of
+from cta_group_plugin.inventory import offer_of
+from cta_group_plugin.occupancy_view import Occupancy, Unlimited
 from cta_group_plugin.settings import EnforcementSettings
 from cta_group_plugin.state import NodeState
-from plugin_values import account
+from plugin_values import RESERVE_MIB, account, node_of, pod, uuid_of
+
+STRAY = Occupancy(unlimited=(Unlimited(8, "python3", pod("a"), "c1"),))
+BLIND = Occupancy(problem="nobody can see it")
 
 
-def condition(state: NodeState) -> tuple[str, str, str]:
+def condition(state: NodeState, kind: str = HOLDERS_KNOWN, *, limited: bool = True) -> tuple[str, str, str]:
     """Return status, reason and message."""
-    found = next(one for one in conditions_of(state.view, EnforcementSettings()) if one.type == HOLDERS_KNOWN)
+    enforcement = EnforcementSettings(compute=limited, memory=limited)
+    found = next(one for one in conditions_of(state.view, enforcement) if one.type == kind)
     return found.status, found.reason, found.message
 
 
@@ -23,3 +33,30 @@ async def test_an_account_that_kubelet_does_not_give_is_a_condition() -> None:
     assert "kubelet.rootDir" in told
     state.learn_account(account({}), asked_at=0.0)
     assert condition(state)[0] == "True"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "truth", "reason"),
+    [
+        (Occupancy(), Occupancy(), "True", "Limited"),
+        (Occupancy(), STRAY, "False", "UnlimitedProcess"),
+        (BLIND, STRAY, "False", "UnlimitedProcess"),
+        (Occupancy(), BLIND, "Unknown", "NotSeen"),
+    ],
+)
+async def test_who_is_on_the_gpus_is_a_condition(first: Occupancy, second: Occupancy, truth: str, reason: str) -> None:
+    """The worst of all GPUs counts: somebody without limits, then one that cannot be seen."""
+    state = NodeState()
+    state.learn_devices(node_of(2), offer_of(node_of(2), reserve_mib=RESERVE_MIB))
+    assert condition(state, CLIENTS_LIMITED)[:2] == ("Unknown", "NotAsked")
+    state.learn_occupancy({uuid_of(0): first, uuid_of(1): second})
+    assert condition(state, CLIENTS_LIMITED)[:2] == (truth, reason)
+    assert condition(state, CLIENTS_LIMITED, limited=False)[:2] == ("Unknown", "NotUsed")
+
+
+async def test_nobody_runs_on_simulated_gpus() -> None:
+    """So nothing is claimed of them."""
+    simulated = replace(node_of(1), simulated=True)
+    state = NodeState()
+    state.learn_devices(simulated, offer_of(simulated, reserve_mib=RESERVE_MIB))
+    assert condition(state, CLIENTS_LIMITED)[:2] == ("Unknown", "Simulated")

@@ -9,6 +9,7 @@ from cta_group_core.ids import GpuUuid
 from cta_group_plugin.gpu_choice import GpuChoice, parse_names
 from cta_group_plugin.inventory import offer_of
 from cta_group_plugin.node_metrics import NodeCollector
+from cta_group_plugin.occupancy_view import Foreign, Occupancy, Unlimited
 from cta_group_plugin.ports import Inventory
 from cta_group_plugin.settings import EnforcementSettings
 from cta_group_plugin.state import NodeState
@@ -88,3 +89,25 @@ async def test_gpus_that_are_left_out_on_purpose_make_no_node_look_empty() -> No
     assert value(registry, "capacity", uuid_of(0), gpu="0", **labels) is None
     assert value(registry, "withheld", uuid_of(0), cause="excluded") == 1
     assert value(registry, "capacity", uuid_of(1), gpu="1", **labels) == 0
+
+
+async def test_who_is_on_a_gpu_beside_tenants_within_their_limits() -> None:
+    """Figures of every GPU that was looked at; what could not be told there has no series rather than a zero."""
+    state = state_of(node_of(3))
+    stray = Unlimited(8, "python3", None, None)
+    seen = Occupancy(unlimited=(stray,), foreign=(Foreign(9, "Xorg", 640), Foreign(10, "gdm", 64)), late_mib=2)
+    blind = Occupancy(problem="not seen", lists_foreign=False)
+    state.learn_occupancy({uuid_of(0): seen, uuid_of(1): blind})
+    registry = registry_of(state)
+    names = ("processes_seen", "unlimited_processes", "foreign_processes", "foreign_memory_bytes", "late_memory_bytes")
+    told = [[value(registry, name, uuid_of(index)) for name in names] for index in range(3)]
+    assert told == [[1, 1, 2, 704 << 20, 2 << 20], [0, None, None, None, 0], [None] * 5]
+
+
+async def test_memory_that_the_driver_does_not_tell_is_not_added_up() -> None:
+    """The processes are there all the same."""
+    state = state_of(node_of(1))
+    state.learn_occupancy({uuid_of(0): Occupancy(foreign=(Foreign(9, "Xorg", None), Foreign(10, "gdm", 64)))})
+    registry = registry_of(state)
+    assert value(registry, "foreign_processes", uuid_of(0)) == 2
+    assert value(registry, "foreign_memory_bytes", uuid_of(0)) is None

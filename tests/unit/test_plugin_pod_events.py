@@ -11,10 +11,11 @@ from cta_group_core.health.inputs import FoundAgain, Lost, PollOk, Suspected, Xi
 from cta_group_core.ids import GroupId
 from cta_group_plugin.errors import ApiRefused, ApiUnavailable
 from cta_group_plugin.inventory import offer_of
+from cta_group_plugin.occupancy_view import Occupancy, Unlimited
 from cta_group_plugin.pod_events import EventTeller, PodEvent
 from cta_group_plugin.ports import MpsLoss, MpsState
 from cta_group_plugin.state import NodeState
-from plugin_values import RESERVE_MIB, account, groups, node_of, uuid_of
+from plugin_values import RESERVE_MIB, account, groups, node_of, pod, uuid_of
 
 
 @dataclass
@@ -119,6 +120,20 @@ async def test_end_of_a_daemon_is_told_to_whom_it_hit(state: NodeState) -> None:
     assert api.told() == [("a", "MPSDaemonEnded"), ("b", "MPSDaemonEnded")]
     assert "it was killed" in api.written[0].message
     assert "CUDA contexts" in api.written[0].message
+
+
+async def test_who_runs_past_its_limits_is_told_once_for_each_container(state: NodeState) -> None:
+    """Only the pod whose process it is, however many processes its container has; a new container is told anew."""
+    api = Listener()
+    first = [Unlimited(pid, "python3", pod("a"), "c1") for pid in (7, 8)]
+    async with in_background(teller(state, api).run):
+        state.learn_occupancy({uuid_of(0): Occupancy(unlimited=(*first, Unlimited(9, "sh", None, None)))})
+        await api.until(lambda: len(api.written) == 1)
+        state.learn_occupancy({uuid_of(0): Occupancy(unlimited=tuple(first))})
+        state.learn_occupancy({uuid_of(0): Occupancy(unlimited=(Unlimited(70, "python3", pod("a"), "c2"),))})
+        await api.until(lambda: len(api.written) == 2)
+    assert api.told() == [("a", "LimitsNotInForce")] * 2
+    assert "process 7 (python3) of pod team-a/a is no client of the GPU's MPS daemon" in api.written[0].message
 
 
 async def test_end_of_a_daemon_long_ago_is_no_news(state: NodeState) -> None:

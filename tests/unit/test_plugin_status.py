@@ -8,6 +8,7 @@ import pytest
 
 from cta_group_core.health.inputs import PollFailed, PollOk, Suspected, XidSeen
 from cta_group_plugin.inventory import offer_of
+from cta_group_plugin.occupancy_view import Occupancy
 from cta_group_plugin.ports import BrokenGpu, Inventory, MpsState
 from cta_group_plugin.report import NodeReport
 from cta_group_plugin.settings import EnforcementSettings
@@ -41,9 +42,11 @@ def condition(made: NodeReport, kind: str) -> tuple[str, str, str]:
 
 async def test_empty_node() -> None:
     """Two H100s with nothing on them are 256 free groups."""
-    made = status(state_of(node_of(2)))
+    state = state_of(node_of(2))
+    state.learn_occupancy({uuid_of(0): Occupancy(), uuid_of(1): Occupancy()})
+    made = status(state)
     assert (made.capacity, made.allocatable, made.free, made.largest_fit) == (256, 256, 256, 128)
-    assert [each.status for each in made.conditions] == ["True"] * 5
+    assert [each.status for each in made.conditions] == ["True"] * 6
 
 
 async def test_nothing_is_free_before_kubelet_told_who_holds_what() -> None:

@@ -23,7 +23,9 @@ from cta_group_plugin.edges import Edges, edges_of
 from cta_group_plugin.errors import BadSetting, PluginError
 from cta_group_plugin.health_record import RecordKeeper
 from cta_group_plugin.logs import EventLog
+from cta_group_plugin.lookout import Lookout
 from cta_group_plugin.metrics import Metrics
+from cta_group_plugin.occupancy_keeper import OccupancyKeeper
 from cta_group_plugin.pod_events import EventTeller
 from cta_group_plugin.probes import ProbeChecks, ProbeServer, on_loop
 from cta_group_plugin.publish import Publisher
@@ -102,7 +104,20 @@ def _assemble(settings: RunSettings, edges: Edges, state: NodeState, stack: Asyn
     )
     specifications = _specification_keeper(settings, state, rules)
     ensure_devices = specifications.ensure if specifications else None
-    allocator = Allocator(state, ceilings, rules, metrics, accounts.ask_soon, ensure_devices=ensure_devices)
+    asker = Asker(limit_seconds=settings.health.answer_seconds)
+    lookout = Lookout(edges.gpus, edges.processes, edges.record, state.now)
+    occupancy = OccupancyKeeper(
+        state,
+        lookout.look,
+        asker,
+        settings.enforcement,
+        late_seconds=settings.health.late_memory_seconds,
+        patience_seconds=settings.start_patience_seconds,
+        ask_clients=ceilings.ask_now,
+    )
+    allocator = Allocator(
+        state, ceilings, rules, metrics, accounts.ask_soon, ensure_devices=ensure_devices, occupancy=occupancy
+    )
     service = partial(DevicePluginService, state, allocator, tells_numa=settings.topology is Topology.NUMA)
     charge = ChargeKeeper(state, settings.device_plugin_dir)
     registrar = Registrar(
@@ -119,7 +134,18 @@ def _assemble(settings: RunSettings, edges: Edges, state: NodeState, stack: Asyn
         live = on_loop(registrar.liveness_problem)
         checks = ProbeChecks(metrics.registry, live, lambda: state.view.readiness_problem)
         stack.enter_context(ProbeServer(settings.metrics_address, checks))
-    watcher = _watcher(settings, edges, state, ceilings)
+    watcher = Watcher(
+        state,
+        edges.gpus,
+        asker,
+        reserve_mib=settings.reserve_mib,
+        choice=settings.choice,
+        ids=edges.ids,
+        poll_seconds=settings.health.poll_seconds,
+        on_program_fault=ceilings.ask_now,
+        look=lookout.look,
+        on_looks=occupancy.learn,
+    )
     claims = ClaimKeeper(state, edges.pod_resources, watcher.look_soon)
     charge.look()
     parts: list[Part] = [
@@ -133,19 +159,6 @@ def _assemble(settings: RunSettings, edges: Edges, state: NodeState, stack: Asyn
     if specifications:
         parts.append(partial(_restarted, "specifications", specifications.run))
     return [*parts, *_telling_parts(edges, state, metrics, status)]
-
-
-def _watcher(settings: RunSettings, edges: Edges, state: NodeState, ceilings: CeilingKeeper) -> Watcher:
-    return Watcher(
-        state,
-        edges.gpus,
-        Asker(limit_seconds=settings.health.answer_seconds),
-        reserve_mib=settings.reserve_mib,
-        choice=settings.choice,
-        ids=edges.ids,
-        poll_seconds=settings.health.poll_seconds,
-        on_program_fault=ceilings.ask_now,
-    )
 
 
 def _telling_parts(

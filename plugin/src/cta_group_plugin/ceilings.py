@@ -111,14 +111,17 @@ class CeilingKeeper:
         """Sync at each change of what is held, and every ``period_seconds``."""
         told: Sequence[MpsDemand] | None = None
         view = self._state.view
+        clock = asyncio.get_running_loop().time
+        asked_at = clock()
         try:
             while True:
                 demands = demands_of(view, self._enforcement)
                 if demands != told:
                     await self._sync()
-                    told = demands
+                    told, asked_at = demands, clock()
                 try:
-                    async with asyncio.timeout(self._rest_seconds(period_seconds)):
+                    # However often the view changes meanwhile, the supervisor is asked at the end of each period.
+                    async with asyncio.timeout_at(asked_at + self._rest_seconds(period_seconds)):
                         await self._state.change_after(view)
                     await asyncio.sleep(_GATHER_SECONDS)
                     view = self._state.view
@@ -151,9 +154,10 @@ class CeilingKeeper:
             await asyncio.wait([before])
         self._answering, self._next = self._next, None
         demands = demands_of(self._state.view, self._enforcement)
+        asked_at = self._state.now()
         states = dict(await self._control.sync(demands, generation=self._state.view.generation))
         shared = (demand.gpu for demand in demands if not demand.whole)
-        self._state.learn_mps({gpu: states[gpu] for gpu in shared if gpu in states})
+        self._state.learn_mps({gpu: states[gpu] for gpu in shared if gpu in states}, asked_at=asked_at)
         return states
 
     def _problem_of_whole(self, gpus: Sequence[ServedGpu], states: dict[GpuUuid, MpsState]) -> str:

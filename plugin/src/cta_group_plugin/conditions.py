@@ -22,6 +22,7 @@ from cta_group_plugin.state import NodeView
 REGISTERED: Final = CONDITION_REGISTERED
 GPUS_HEALTHY: Final = "GPUsHealthy"
 MPS_READY: Final = "MPSReady"
+CLIENTS_LIMITED: Final = "ClientsLimited"
 HOLDERS_KNOWN: Final = "HoldersKnown"
 
 _WORST_FIRST: Final = (Phase.UNHEALTHY, Phase.SUSPECT, Phase.RECOVERING, Phase.HEALTHY)
@@ -37,6 +38,7 @@ def conditions_of(
         _registered(view),
         _gpus_healthy(view),
         _mps_ready(view, enforcement),
+        _clients_limited(view, enforcement),
         compatible(view, limits, gpus, max_clients=max_clients, notices=notices),
         _holders_known(view),
     )
@@ -57,6 +59,11 @@ def notices_of(gpu: ServedGpu, view: NodeView) -> Iterable[str]:
         yield "MIG will be on after its next reset, and then it offers no groups"
     if notice := view.health.notice(gpu.facts.uuid):
         yield notice
+    if occupancy := view.occupancy.get(gpu.facts.uuid):
+        if occupancy.foreign:
+            yield f"processes that are no tenants use it: {occupancy.foreign_words}"
+        if occupancy.late_mib:
+            yield "memory of an ended process was not given back yet"
 
 
 def _registered(view: NodeView) -> ConditionReport:
@@ -93,6 +100,21 @@ def _mps_ready(view: NodeView, enforcement: EnforcementSettings) -> ConditionRep
         told = "; ".join(f"{uuid}: {reason}" for uuid, reason in waiting.items())
         return _condition(MPS_READY, "False", "NotReady", told)
     return _condition(MPS_READY, "True", "Ready", f"{len(view.mps)} GPUs are shared, and each is limited")
+
+
+def _clients_limited(view: NodeView, enforcement: EnforcementSettings) -> ConditionReport:
+    if not enforcement.uses_mps:
+        return _condition(CLIENTS_LIMITED, "Unknown", "NotUsed", "neither SMs nor memory are limited here")
+    if view.inventory and view.inventory.simulated:
+        return _condition(CLIENTS_LIMITED, "Unknown", "Simulated", "nothing runs on simulated GPUs")
+    found = [(gpu, view.occupancy[gpu.facts.uuid]) for gpu in view.offer.served if gpu.facts.uuid in view.occupancy]
+    if told := [f"GPU {gpu.facts.index}: {one.words}" for gpu, here in found for one in here.unlimited]:
+        return _condition(CLIENTS_LIMITED, "False", "UnlimitedProcess", "; ".join(told))
+    if problems := sorted({here.problem for _, here in found if here.problem}):
+        return _condition(CLIENTS_LIMITED, "Unknown", "NotSeen", "; ".join(problems))
+    if not found:
+        return _condition(CLIENTS_LIMITED, "Unknown", "NotAsked", "no GPU was asked yet who uses it")
+    return _condition(CLIENTS_LIMITED, "True", "Limited", "every process of a tenant keeps the limits of its slice")
 
 
 def _holders_known(view: NodeView) -> ConditionReport:

@@ -1,10 +1,10 @@
 """The world outside of the device plugin, behind its ports: the real one, or a simulation where the settings say so."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from cta_group_core.profiles import profile_named
 from cta_group_plugin.adapters.checkpoint import KubeletCheckpoint
+from cta_group_plugin.adapters.host_processes import HostProcesses
 from cta_group_plugin.adapters.kube_api import ApiServer, KubeNodeApi
 from cta_group_plugin.adapters.kube_events import KubeEvents
 from cta_group_plugin.adapters.pod_resources import KubeletPodResources
@@ -12,11 +12,12 @@ from cta_group_plugin.adapters.simulated_mps import SimulatedMpsControl
 from cta_group_plugin.adapters.state_folder import StateFolder
 from cta_group_plugin.adapters.supervisor_client import SupervisorClient
 from cta_group_plugin.errors import BadSetting
-from cta_group_plugin.gpu_source import GpuSource
+from cta_group_plugin.gpu_source import GpuSource, Processes
 from cta_group_plugin.health_record import HealthStore
 from cta_group_plugin.id_book import IdBook
+from cta_group_plugin.lookout import Record
 from cta_group_plugin.pod_events import EventApi, UidOf
-from cta_group_plugin.ports import MpsControl, NodeApi, PodDevices, PodResources
+from cta_group_plugin.ports import MpsControl, NodeApi, PodResources
 from cta_group_plugin.settings import RunSettings, SourceKind
 
 
@@ -33,10 +34,12 @@ class Edges:
     """``None``: no pod is told anything."""
     uid_of: UidOf | None = None
     """``None``: nobody knows the UIDs of pods."""
+    processes: Processes | None = None
+    """``None``: those of the host cannot be seen."""
+    record: Record | None = None
+    """``None``: nobody tells which pod, by its UID, holds what."""
     health_store: HealthStore | None = None
     """``None``: nothing outlives this process."""
-    record: Callable[[], tuple[PodDevices, ...] | None] | None = None
-    """``None``: nobody tells which pod, by its UID, holds what."""
     ids: IdBook = field(default_factory=IdBook)
     """How groups are written on this node."""
 
@@ -61,6 +64,7 @@ def edges_of(settings: RunSettings) -> Edges:
         health_store=store,
         record=checkpoint.pod_devices,
         ids=ids,
+        processes=_processes(settings),
     )
 
 
@@ -76,6 +80,17 @@ def _gpu_source(settings: RunSettings) -> GpuSource:
     if settings.driver_root is not None:
         preload(settings.driver_root)
     return NvmlSource()
+
+
+def _processes(settings: RunSettings) -> Processes | None:
+    """Return the host's processes; on a simulated GPU there are none. Raises BadSetting."""
+    folder = settings.health.processes_dir
+    if folder is None or settings.source is SourceKind.SIMULATED:
+        return None
+    if not (folder / "self").exists():
+        # Every process would be taken for one that has ended.
+        raise BadSetting(f"--processes-dir {folder}: this is no proc file system; give the host's, or leave it empty")
+    return HostProcesses(folder)
 
 
 def _api_server(settings: RunSettings) -> ApiServer:

@@ -66,5 +66,9 @@ class ApiRefused(PluginError):
     """The Kubernetes API will never take this request; names the object and its sentence."""
 
 
+class MemoryNotBack(PluginError):
+    """A GPU still holds memory of a process that has ended; names the GPU and how much."""
+
+
 class MpsUnavailable(PluginError):
     """The MPS control daemon does not answer; names the GPU and the command."""

@@ -28,6 +28,10 @@ def add_health_options(options: Options) -> None:
         f"folder for what must outlive this process (default {default.state_dir}; simulated GPUs: none); empty: none"
     )
     options.add("--state-dir", _folder_or_nothing, None, meaning, "DIR")
+    meaning = "proc file system of the host's processes; empty: they cannot be seen from here"
+    options.add("--processes-dir", _folder_or_nothing, default.processes_dir, meaning, "DIR")
+    meaning = "how long containers wait for memory of an ended process before its GPU is suspect"
+    options.add("--late-memory-seconds", whole_number(1, 3600), int(default.late_memory_seconds), meaning, "SECONDS")
 
 
 def add_gpu_options(options: Options, default: RunSettings) -> None:
@@ -72,6 +76,8 @@ def health_settings(parsed: argparse.Namespace, *, is_simulated: bool) -> Health
         rules=rules,
         poll_seconds=float(parsed.poll_seconds),
         state_dir=None if state_dir == _NOTHING else state_dir,
+        processes_dir=None if parsed.processes_dir == _NOTHING else parsed.processes_dir,
+        late_memory_seconds=float(parsed.late_memory_seconds),
     )
 
 

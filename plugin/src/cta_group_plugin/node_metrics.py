@@ -10,10 +10,12 @@ from prometheus_client.registry import Collector
 from cta_group_core.health.xid_catalogue import XidClass
 from cta_group_core.ids import GpuUuid
 from cta_group_core.names import METRIC_PREFIX
+from cta_group_plugin.occupancy_view import Occupancy
 from cta_group_plugin.ports import MpsState
 from cta_group_plugin.report import HEALTH_STATES, NodeReport, WithheldCause
 
 _GPU_LABELS: Final = ("gpu_uuid", "gpu", "product")
+_MIB_SHIFT: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,8 @@ class NodeFigures:
     mps: Mapping[GpuUuid, MpsState] = field(default_factory=dict)
     xids: Mapping[tuple[GpuUuid, XidClass], int] = field(default_factory=dict)
     """How many XIDs of each class every GPU had since the process started."""
+    occupancy: Mapping[GpuUuid, Occupancy] = field(default_factory=dict)
+    """Who is on the GPUs beside tenants within their limits."""
     withheld: Mapping[GpuUuid, WithheldCause] = field(default_factory=dict)
     """Why GPUs offer nothing."""
     most_clients: int = 0
@@ -45,6 +49,7 @@ class NodeCollector(Collector):
             *health_series(status, figures.xids),
             withheld_series(status, figures.withheld),
             *mps_series(figures.mps, figures.most_clients),
+            *occupancy_series(figures.occupancy),
         ]
 
 
@@ -101,6 +106,26 @@ def mps_series(states: Mapping[GpuUuid, MpsState], most_clients: int) -> list[Me
     ceiling = _gauge("mps_clients_ceiling", "Containers that may share a GPU", ())
     ceiling.add_metric((), most_clients)
     return [ready, ceiling]
+
+
+def occupancy_series(occupancy: Mapping[GpuUuid, Occupancy]) -> list[Metric]:
+    """Return who is on each GPU that was looked at; what cannot be told there has no series."""
+    labels = ("gpu_uuid",)
+    seen = _gauge("processes_seen", "1 when every process on a GPU could be told apart from others", labels)
+    unlimited = _gauge("unlimited_processes", "Processes of tenants that run without the limits of their slice", labels)
+    foreign = _gauge("foreign_processes", "Processes on a GPU that belong to no tenant", labels)
+    foreign_bytes = _gauge("foreign_memory_bytes", "Memory of a GPU that processes of no tenant use", labels)
+    late = _gauge("late_memory_bytes", "Memory of ended processes that a GPU was not given back yet", labels)
+    for uuid, here in occupancy.items():
+        seen.add_metric((uuid,), int(not here.problem))
+        late.add_metric((uuid,), here.late_mib << _MIB_SHIFT)
+        if not here.problem or here.unlimited:
+            unlimited.add_metric((uuid,), len(here.unlimited))
+        if here.lists_foreign:
+            foreign.add_metric((uuid,), len(here.foreign))
+        if here.foreign_mib is not None:
+            foreign_bytes.add_metric((uuid,), here.foreign_mib << _MIB_SHIFT)
+    return [seen, unlimited, foreign, foreign_bytes, late]
 
 
 def _gauge(name: str, meaning: str, labels: Iterable[str]) -> GaugeMetricFamily:

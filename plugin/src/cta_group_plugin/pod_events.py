@@ -76,6 +76,23 @@ def health_causes(view: NodeView) -> Iterable[Cause]:
         yield Cause(uuid, "GPUUnhealthy", f"{told}, nothing new starts on it.", key=f"{uuid}/{fault.since}")
 
 
+def limit_causes(view: NodeView) -> Iterable[Cause]:
+    """Return one cause for each container with a process that runs without its limits."""
+    for uuid, occupancy in sorted(view.occupancy.items()):
+        gpu = view.offer.by_uuid.get(uuid)
+        by_container = {(one.pod, one.container_id or one.pid): one for one in reversed(occupancy.unlimited)}
+        for one in by_container.values():
+            if gpu is None or one.pod is None:
+                continue
+            where = f"GPU {gpu.facts.index} ({uuid})"
+            message = (
+                f"{where}: {one.words}. Leave CUDA_MPS_PIPE_DIRECTORY and the pipe folder that it names as they "
+                "are given to the container, and restart it."
+            )
+            pods = frozenset({one.pod})
+            yield Cause(uuid, "LimitsNotInForce", message, key=f"{uuid}/{one.container_id or one.pid}", pods=pods)
+
+
 class _Losses:
     """The ends of MPS daemons under their clients, each with the pods that held groups at that time."""
 
@@ -132,7 +149,7 @@ class EventTeller:
                 await self._state.change_after(view)
 
     def _causes(self, view: NodeView) -> list[Cause]:
-        causes = [*health_causes(view), *self._losses.causes(view)]
+        causes = [*health_causes(view), *limit_causes(view), *self._losses.causes(view)]
         # Only what may come again needs to be remembered.
         self._told &= {(pod, c.reason, c.key) for c in causes for pod in _pods_of(c.gpu, view)}
         return causes

@@ -12,8 +12,9 @@ from cta_group_core.health.inputs import PollFailed, Seen
 from cta_group_core.ids import GpuUuid
 from cta_group_plugin.driver_threads import Asker
 from cta_group_plugin.errors import DriverError, DriverGone, DriverHangs, GpuLost
-from cta_group_plugin.gpu_source import GpuSource, GpuUse, Survey, inventory_of
+from cta_group_plugin.gpu_source import GpuSource, Survey, inventory_of
 from cta_group_plugin.health import seen_in_answer, seen_in_silence
+from cta_group_plugin.occupants import GpuLook
 from cta_group_plugin.ports import BrokenGpu, GpuFacts, Inventory
 
 _NODE = "the node"
@@ -27,8 +28,8 @@ class Poll:
     """A GPU that was not asked is in it as it was before."""
     seen: Mapping[GpuUuid, Sequence[Seen]]
     """What each GPU's answers say of its health; nothing for one that was not asked."""
-    use: Mapping[GpuUuid, GpuUse]
-    """Of the GPUs that told it."""
+    looks: Mapping[GpuUuid, GpuLook]
+    """Who uses each GPU, of those that told it."""
 
     @property
     def listed(self) -> set[GpuUuid]:
@@ -41,14 +42,22 @@ class Poll:
 class _Found:
     gpus: list[GpuFacts | BrokenGpu] = field(default_factory=list)
     seen: dict[GpuUuid, Sequence[Seen]] = field(default_factory=dict)
-    use: dict[GpuUuid, GpuUse] = field(default_factory=dict)
+    looks: dict[GpuUuid, GpuLook] = field(default_factory=dict)
 
 
 class Poller:
     """Looks, and remembers what each GPU was when it answered last."""
 
-    def __init__(self, source: GpuSource, asker: Asker, may_ask: Callable[[GpuUuid | None], bool]) -> None:
+    def __init__(
+        self,
+        source: GpuSource,
+        asker: Asker,
+        may_ask: Callable[[GpuUuid | None], bool],
+        look: Callable[[GpuUuid], GpuLook],
+    ) -> None:
+        """``look`` finds out who uses a GPU; it blocks as the source does, and is called where that is."""
         self._source = source
+        self._look = look
         self._asker = asker
         self._may_ask = may_ask
         self._known: dict[int, GpuFacts] = {}
@@ -89,7 +98,7 @@ class Poller:
     async def _look_inside(self, gpu: GpuUuid, found: _Found) -> None:
         try:
             vitals = await self._asker.ask(gpu, partial(self._source.vitals, gpu))
-            found.use[gpu] = await self._asker.ask(gpu, partial(self._source.use, gpu))
+            found.looks[gpu] = await self._asker.ask(gpu, partial(self._look, gpu))
         except DriverGone:
             raise
         except DriverError as problem:
@@ -99,4 +108,4 @@ class Poller:
 
 
 def _poll(survey: Survey, found: _Found) -> Poll:
-    return Poll(inventory_of(survey, found.gpus), found.seen, found.use)
+    return Poll(inventory_of(survey, found.gpus), found.seen, found.looks)

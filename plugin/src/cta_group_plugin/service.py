@@ -33,12 +33,13 @@ from cta_group_plugin.answers import ContainerAnswer, Rules, answer_for
 from cta_group_plugin.ceilings import CeilingKeeper
 from cta_group_plugin.device_list import devices_after
 from cta_group_plugin.encoding import code_of, encoded, encoded_devices
-from cta_group_plugin.errors import CdiUnavailable, MpsUnavailable
+from cta_group_plugin.errors import CdiUnavailable, MemoryNotBack, MpsUnavailable
 from cta_group_plugin.health import is_out
 from cta_group_plugin.inventory import ServedGpu
 from cta_group_plugin.kubelet_api import deviceplugin_v1beta1_pb2 as api
 from cta_group_plugin.kubelet_api.deviceplugin_v1beta1_pb2_grpc import DevicePluginServicer
 from cta_group_plugin.metrics import Metrics
+from cta_group_plugin.occupancy_keeper import OccupancyKeeper
 from cta_group_plugin.state import NodeState, NodeView
 
 _LEARN_LATER_SECONDS: Final = 0.25
@@ -68,14 +69,19 @@ class Allocator:
         on_grant: Callable[[], None],
         *,
         ensure_devices: Callable[[Sequence[ServedGpu]], Awaitable[None]] | None = None,
+        occupancy: OccupancyKeeper | None = None,
     ) -> None:
-        """``ensure_devices`` returns when the runtime knows the CDI devices of these GPUs; raises CdiUnavailable."""
+        """``ensure_devices`` returns when the runtime knows the CDI devices of these GPUs; raises CdiUnavailable.
+
+        Without ``occupancy`` nobody waits for memory.
+        """
         self._state = state
         self._ceilings = ceilings
         self._rules = rules
         self._metrics = metrics
         self._on_grant = on_grant
         self._ensure_devices = ensure_devices
+        self._occupancy = occupancy
         self._learning: asyncio.TimerHandle | None = None
 
     def prefer(self, request: api.ContainerPreferredAllocationRequest) -> list[str]:
@@ -116,7 +122,7 @@ class Allocator:
 
     async def prepare(self, texts: list[str]) -> None:
         """Return when a container with these groups can start; raises CtaGroupError or what must wait."""
-        view = self._state.view
+        view, began = self._state.view, asyncio.get_running_loop().time()
         ids = parse_ids(view.offer, texts)
         gpus = checked_gpus(view.offer, view.faults, ids)
         self._state.note_start(ids)
@@ -127,6 +133,8 @@ class Allocator:
             await self._ceilings.prepare(gpus[0], gpus[0].slice_of(len(ids)))
         else:
             await self._ceilings.prepare_whole(gpus)
+        if self._occupancy:
+            await self._occupancy.until_memory_is_back(gpus, since=began)
 
     def _note_offer(self, free: list[str], reused: list[str]) -> None:
         """Let what kubelet offers correct the account, but later: kubelet waits for an answer now."""
@@ -229,7 +237,7 @@ class DevicePluginService(DevicePluginServicer):
         """Let the container start once its limits are in force; otherwise kubelet waits and asks again."""
         try:
             await self._allocator.prepare(list(request.devices_ids))
-        except (CtaGroupError, CdiUnavailable, MpsUnavailable) as waiting:
+        except (CtaGroupError, CdiUnavailable, MemoryNotBack, MpsUnavailable) as waiting:
             self._allocator.note_refusal("PreStartContainer")
             await context.abort(grpc.StatusCode.UNAVAILABLE, str(waiting))
         return api.PreStartContainerResponse()

@@ -93,6 +93,11 @@ class HealthSettings:
     """How long one question to the driver may take before its thread is left to it."""
     state_dir: Path | None = Path("/var/lib/cta-group")
     """Folder of the host for what must outlive this process. ``None``: nothing does."""
+    processes_dir: Path | None = Path("/proc")
+    """The proc file system of the process-id namespace in which the driver names processes, the host's. ``None``: this
+    process does not share it, so who is on a GPU cannot be told."""
+    late_memory_seconds: float = 60.0
+    """How long memory of an ended process may be late before its GPU is suspect; containers wait meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from cta_group_plugin.generation import Generations, ns_since_boot
 from cta_group_plugin.health import Faults, Health
 from cta_group_plugin.inventory import Offer
 from cta_group_plugin.ledger import Holder, Ledger
+from cta_group_plugin.occupancy_view import Occupancy
 from cta_group_plugin.ports import Account, Inventory, MpsState
 
 _SETTLED_SECONDS: Final = 5.0
@@ -49,6 +50,8 @@ class NodeView:
     """Why kubelet does not tell who holds what now, in words; empty when it does."""
     mps: Mapping[GpuUuid, MpsState] = field(default_factory=dict)
     """What the supervisor last said of each GPU that is shared."""
+    occupancy: Mapping[GpuUuid, Occupancy] = field(default_factory=dict)
+    """Who is on each GPU that was looked at, beside tenants within their limits."""
     specification_problems: Mapping[GpuUuid, str] = field(default_factory=dict)
     """Why the CDI specification of a GPU is not there; nothing for a GPU whose specification is."""
     specifications_were_tried: bool = True
@@ -104,6 +107,8 @@ class NodeState:
         self._ledger = Ledger()
         self._devices_changed_at = float("-inf")
         self._mps_down_since: dict[GpuUuid, float] = {}
+        self.mps_asked_at = float("-inf")
+        """When the supervisor was asked for what the view says of MPS, on the clock of :meth:`now`."""
         self._changed = asyncio.Event()
 
     @property
@@ -170,8 +175,13 @@ class NodeState:
             self._generations.turn(self._clock())
         self._become(other_in_charge=other_in_charge)
 
-    def learn_mps(self, states: Mapping[GpuUuid, MpsState]) -> None:
-        """Take what the supervisor said of every GPU that is shared."""
+    def learn_occupancy(self, occupancy: Mapping[GpuUuid, Occupancy]) -> None:
+        """Take who is on every GPU that was looked at."""
+        self._become(occupancy=dict(occupancy))
+
+    def learn_mps(self, states: Mapping[GpuUuid, MpsState], *, asked_at: float = float("-inf")) -> None:
+        """Take what the supervisor said of every GPU that is shared when it was asked at ``asked_at``."""
+        self.mps_asked_at = asked_at
         health = self._health_after({uuid: (self._mps_read(uuid, state),) for uuid, state in states.items()})
         # A GPU that nobody shares needs no daemon, so nothing is wrong with its daemon either.
         unshared = {uuid: (MpsRead(MpsAnswer.READY),) for uuid in health.states if uuid not in states}

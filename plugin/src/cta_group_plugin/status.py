@@ -61,6 +61,7 @@ def _served(gpu: ServedGpu, view: NodeView, shares: Shares | None, most_clients:
     # Nothing can be promised as free on a GPU that takes nobody any more, or before it was told who holds what.
     free = left if view.holders_are_known and not crowd else 0
     fault = view.faults.get(uuid)
+    occupancy = view.occupancy.get(uuid)
     here = None if shares is None else shares.get(uuid, frozenset())
     room = GpuRoom(uuid=uuid, index=gpu.facts.index, units=gpu.units, free=free, shares=here)
     return replace(
@@ -74,6 +75,7 @@ def _served(gpu: ServedGpu, view: NodeView, shares: Shares | None, most_clients:
         health=health_word(fault),
         health_reason=_with_advice(fault) if fault else None,
         health_since=rfc3339(fault.since) if fault and fault.since else None,
+        foreign_memory_mib=occupancy.foreign_mib if occupancy else None,
         notice="; ".join([*notices_of(gpu, view), *crowd]) or None,
         free=free,
         largest_fit=0 if fault else largest_fit([room]),
@@ -156,6 +158,7 @@ def figures_of(view: NodeView, *, max_clients: int) -> NodeFigures:
     return NodeFigures(
         mps=view.mps,
         xids=view.health.xids,
+        occupancy=view.occupancy,
         withheld={gpu.facts.uuid: gpu.cause for gpu in view.offer.withheld},
         most_clients=clients_allowed(max_clients, view.inventory),
     )

@@ -5,7 +5,7 @@ other: a GPU that hangs in a poll delays no event of its neighbours.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -23,6 +23,8 @@ from cta_group_plugin.health import seen_in_absence, seen_in_event
 from cta_group_plugin.id_book import IdBook
 from cta_group_plugin.inventory import Offer, offer_of
 from cta_group_plugin.logs import EventLog
+from cta_group_plugin.lookout import Lookout
+from cta_group_plugin.occupants import GpuLook
 from cta_group_plugin.poll import Poll, Poller
 from cta_group_plugin.ports import GpuEvent, GpuEventKind
 from cta_group_plugin.state import NodeState
@@ -54,10 +56,14 @@ class Watcher:
         poll_seconds: float = 10.0,
         withdraw_seconds: float = 1.5,
         on_program_fault: Callable[[], None] = lambda: None,
+        look: Callable[[GpuUuid], GpuLook] | None = None,
+        on_looks: Callable[[Mapping[GpuUuid, GpuLook]], None] = lambda _looks: None,
     ) -> None:
         """``ids`` tells how groups are written; None: by UUID.
 
         ``on_program_fault`` is called after an error of a program, which may have ended others under MPS.
+
+        ``look`` finds out who uses a GPU, and ``on_looks`` is told it after each poll.
 
         ``withdraw_seconds`` is how long everybody has to hear that the driver is gone before the process ends.
         """
@@ -69,7 +75,8 @@ class Watcher:
         self._poll_seconds = poll_seconds
         self._withdraw_seconds = withdraw_seconds
         self._on_program_fault = on_program_fault
-        self._poller = Poller(source, asker, self._may_ask)
+        self._on_looks = on_looks
+        self._poller = Poller(source, asker, self._may_ask, look or Lookout(source, None, None).look)
         self._events = DriverThread("driver events")
         self._poll_soon = asyncio.Event()
         self._failures = 0
@@ -164,6 +171,7 @@ class Watcher:
                 _log.warning("gpu_withheld", gpu=gpu.facts.uuid, product=gpu.facts.product, reason=gpu.reason)
         absent = seen_in_absence([gpu.facts.uuid for gpu in offer.served], poll.listed)
         self._state.learn_devices(poll.inventory, offer, {**poll.seen, **absent})
+        self._on_looks(poll.looks)
 
     def _may_ask(self, gpu: GpuUuid | None) -> bool:
         return self._state.view.health.may_call_driver(gpu)

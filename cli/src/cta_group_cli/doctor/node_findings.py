@@ -22,10 +22,12 @@ _REMEDIES: Final = {
     "be the folder with kubelet.sock",
     "MPSReady": "kubectl logs of the MPS supervisor's pod on this node, and /run/cta-group/mps/<GPU>/log on the node",
     "Compatible": "cta-group-plugin doctor in the plugin's pod on this node tells more",
+    "ClientsLimited": "restart the pods that it names; they must leave CUDA_MPS_PIPE_DIRECTORY and the folder that it "
+    "names as they were given",
     "HoldersKnown": "set kubelet.rootDir of the chart's values to kubelet's --root-dir",
 }
 _OF_GPUS: Final = ("GpuUnhealthy", "GpuSuspect", "GpuRecovering", "GpuWithheld", "ClaimedTwice")
-_TOLD_OTHERWISE: Final = frozenset({*_OF_GPUS, "NoDriver", "NoGpu", "NothingToOffer"})
+_TOLD_OTHERWISE: Final = frozenset({*_OF_GPUS, "DriverUnsuitable", "NoDriver", "NoGpu", "NothingToOffer"})
 """Reasons of conditions whose matter has a finding of its own."""
 
 _NOT_ANSWERING: Final = "DriverDoesNotAnswer"
