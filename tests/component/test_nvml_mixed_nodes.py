@@ -1,8 +1,10 @@
 """Nodes whose GPUs differ: MIG on some, a small display card, a superchip without memory of its own."""
 
+import asyncio
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,6 +12,7 @@ from cta_group_core.profiles import profile_named
 from cta_group_core.units import ComputeCapability
 from cta_group_plugin.testing import AdmissionRefused, Ask
 from fake_nvml.scenario import FakeGpu, Scenario, node_of
+from http_probe import fetch, free_address
 from nvml_running import nvml_node
 from plugin_values import pod
 
@@ -42,29 +45,42 @@ def with_mig(node: Scenario, on: set[int], pending: int | None = None) -> Scenar
     return replace(node, gpus=tuple(gpus))
 
 
+def held_on(gpu: dict[str, Any]) -> list[tuple[str, int]]:
+    """Return who holds how much of a GPU."""
+    return [(one["pod"], one["groups"]) for one in gpu.get("allocations", [])]
+
+
 async def test_mig_on_some_gpus_leaves_the_others_alone(nvml_library: Path) -> None:
     """Two of eight in MIG mode, one waiting for it: 768 groups. One more is switched on and off again while it idles.
 
-    The ids of the others never change, nothing is restarted, and no id is a MIG device's.
+    The ids of the others never change, nothing is restarted, and no id and no metric is a MIG device's. The one that
+    waits serves until its reset: who is on it stays, and newcomers are let in.
     """
     node = node_of("h100-sxm", 8)
-    async with nvml_node(nvml_library, with_mig(node, {0, 1}, pending=4)) as running:
+    address = free_address()
+    metrics = f"--metrics-address={address}"
+    async with nvml_node(nvml_library, with_mig(node, {0, 1}, pending=4), metrics) as running:
         await running.until_groups(768)
         before = set(running.kubelet.devices)
-        for number in range(4):
+        for number in range(6):
             await running.kubelet.admit(pod(f"half-{number}"), [Ask("main", 64)])
+        on_pending = [("half-4", 64), ("half-5", 64)]
+        await running.until(lambda told: len(told.gpus()) == 8 and held_on(told.gpus()[4]) == on_pending)
         await running.until(lambda told: len(told.gpus()) == 8 and "MIG" in told.gpus()[0].get("withheld", ""))
         assert "switch MIG off" in running.gpus()[1]["withheld"]
         assert running.gpus()[4]["notice"].startswith("MIG will be on after its next reset")
         assert running.gpus()[4]["health"] == "Healthy"
         running.become(with_mig(node, {0, 1, 6}, pending=4))
         await running.until_groups(640)
+        await running.until(lambda told: "MIG" in told.gpus()[6].get("withheld", ""))
+        assert held_on(running.gpus()[4]) == on_pending
         assert set(running.kubelet.devices) < before
         running.become(with_mig(node, {0, 1}, pending=4))
         await running.until_groups(768)
         assert set(running.kubelet.devices) == before
         assert len(running.kubelet.registered) == 1
         assert not [text for text in before if not text.startswith("GPU-")]
+        assert "MIG-" not in await asyncio.to_thread(fetch, f"http://{address}/metrics")
 
 
 async def test_small_display_card_never_gets_a_job_of_the_big_ones(nvml_library: Path) -> None:
@@ -73,9 +89,14 @@ async def test_small_display_card_never_gets_a_job_of_the_big_ones(nvml_library:
     big = tuple(replace(FakeGpu.like(h200, 9 - index), uuid=f"GPU-0000000{index}") for index in range(1, 9))
     async with nvml_node(nvml_library, Scenario(gpus=(T400, *big))) as running:
         await running.until_groups(1030)
+        await running.until(lambda told: len(told.gpus()) == 9)
+        assert [running.gpus()[0][key] for key in ("capacity", "minimum", "step")] == [6, 2, 2]
         (small,) = await running.kubelet.admit(pod("small"), [Ask("main", 8)])
         assert small.answer.envs["NVIDIA_VISIBLE_DEVICES"] == "GPU-00000001"
+        (quarter,) = await running.kubelet.admit(pod("quarter"), [Ask("main", 32)])
+        assert quarter.answer.envs["NVIDIA_VISIBLE_DEVICES"] == "GPU-00000001"
         running.kubelet.delete(pod("small"))
+        running.kubelet.delete(pod("quarter"))
         (all_of_it,) = await running.kubelet.admit(pod("large"), [Ask("main", 1024)])
         assert all_of_it.answer.envs["NVIDIA_VISIBLE_DEVICES"].split(",") == [gpu.uuid for gpu in big]
         (card,) = await running.kubelet.admit(pod("display"), [Ask("main", 6)])
@@ -104,7 +125,8 @@ async def test_superchip_without_memory_of_its_own_waits_for_a_word(nvml_library
         superchip = running.gpus()[0]
         assert "shares the memory of the host" in superchip["withheld"]
         assert "memoryMiBOverride in gpus.overrides" in superchip["withheld"]
-        assert (superchip["capacity"], superchip["pciBusId"]) == (0, "000f:01:00.0")
+        assert (superchip["smCount"], superchip["capacity"], superchip["pciBusId"]) == (48, 0, "000f:01:00.0")
+        assert (superchip["memoryMiB"], superchip["free"]) == (0, 0), "neither a guess nor the host's"
         assert running.condition("Compatible")[:2] == ("False", "GpuWithheld")
         assert running.process.returncode is None
 
@@ -119,3 +141,20 @@ async def test_superchip_serves_what_people_say_it_may(nvml_library: Path) -> No
         await running.until(lambda told: told.condition("Compatible")[0] == "True")
         assert "host and GPU share one memory" in running.condition("Compatible")[2]
         assert running.gpus()[0]["smCount"] == 48
+
+
+async def test_superchip_serves_without_a_word_where_memory_is_not_limited(nvml_library: Path) -> None:
+    """Its SMs can be shared all the same; no container is told of memory that nobody knows, nor limited to it."""
+    async with nvml_node(nvml_library, Scenario(gpus=(GB10,)), "--no-enforce-memory") as running:
+        await running.until_groups(48)
+        (container,) = await running.kubelet.admit(pod("half"), [Ask("main", 24)])
+        told = container.answer.envs
+        assert (told["CTA_GROUP_COUNT"], told["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"]) == ("24", "50")
+        assert not [name for name in told if "MEM" in name]
+        await running.until(lambda told: bool(told.gpus()) and bool(told.gpus()[0].get("allocations")))
+        assert running.gpus()[0]["allocations"][0]["memoryMiB"] == 0
+        assert "nobody's is limited here" in running.gpus()[0]["notice"]
+        assert running.condition("Compatible")[0] == "True"
+        running.kubelet.delete(pod("half"))
+        (whole,) = await running.kubelet.admit(pod("whole"), [Ask("main", 48)])
+        assert "CTA_GROUP_MEMORY_MIB" not in whole.answer.envs

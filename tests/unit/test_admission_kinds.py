@@ -1,5 +1,7 @@
 """The value for vLLM's memory starts on every GPU that the pod can land on."""
 
+from dataclasses import replace
+
 from admission_pods import FITS_H100_QUARTER, FLAG, admitted, args_of, cta_node, known_gpus, server_pod
 from cta_group_core.names import ANNOTATION_ALIGNMENT_ADVICE
 
@@ -60,3 +62,13 @@ def test_servers_without_memory_limits_are_warned_of_the_race() -> None:
     """They are still sized for their share."""
     _, decided = admitted(server_pod("m"), known_gpus(cta_node("node-a", "h100-sxm", limits_memory=False)))
     assert any("one after the other" in warning for warning in decided.answer.warnings)
+
+
+def test_a_gpu_whose_memory_nobody_knows_says_nothing_about_vllm_s() -> None:
+    """A superchip without a memory limit: the arguments stay, and the pod comes in."""
+    node = cta_node("node-a", "h100-sxm")
+    (gpu,) = node.status.gpus
+    status = node.status.model_copy(update={"gpus": (gpu.model_copy(update={"memory_mib": 0, "reserve_mib": 0}),)})
+    pod, decided = admitted(server_pod("m"), known_gpus(replace(node, status=status)))
+    assert args_of(pod) == ["m"]
+    assert decided.answer.allowed

@@ -101,13 +101,15 @@ def _whole(gpus: Sequence[ServedGpu]) -> ContainerAnswer:
 
 def _numbers_of_whole(gpus: Sequence[ServedGpu]) -> dict[str, str]:
     shares = [gpu.slice_of(gpu.units.capacity) for gpu in gpus]
-    return {
+    numbers = {
         names.ENV_GPU_UUID: ",".join(gpu.facts.uuid for gpu in gpus),
         names.ENV_COUNT: str(sum(share.groups for share in shares)),
         names.ENV_CAPACITY: str(gpus[0].units.capacity),
         names.ENV_SM_COUNT: str(sum(share.sm_granted for share in shares)),
-        names.ENV_MEMORY_MIB: str(sum(share.memory_mib for share in shares)),
     }
+    if all(gpu.memory_total_mib for gpu in gpus):
+        numbers[names.ENV_MEMORY_MIB] = str(sum(share.memory_mib for share in shares))
+    return numbers
 
 
 def _fraction(gpu: ServedGpu, share: Slice, rules: Rules) -> ContainerAnswer:
@@ -117,8 +119,9 @@ def _fraction(gpu: ServedGpu, share: Slice, rules: Rules) -> ContainerAnswer:
         names.ENV_COUNT: str(share.groups),
         names.ENV_CAPACITY: str(share.capacity),
         names.ENV_SM_COUNT: str(share.sm_granted if rules.enforcement.compute else gpu.units.sm_count),
-        names.ENV_MEMORY_MIB: str(share.memory_mib),
     }
+    if gpu.memory_total_mib:
+        environment[names.ENV_MEMORY_MIB] = str(share.memory_mib)
     if not rules.enforcement.uses_mps:
         return ContainerAnswer(environment)
     pipe = pipe_folder(rules.mps_root, gpu.facts.uuid)

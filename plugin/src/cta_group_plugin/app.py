@@ -140,6 +140,7 @@ def _assemble(settings: RunSettings, edges: Edges, state: NodeState, stack: Asyn
         asker,
         reserve_mib=settings.reserve_mib,
         choice=settings.choice,
+        limits_memory=settings.enforcement.memory,
         ids=edges.ids,
         poll_seconds=settings.health.poll_seconds,
         on_program_fault=ceilings.ask_now,

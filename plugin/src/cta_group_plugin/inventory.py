@@ -21,6 +21,7 @@ class ServedGpu:
     facts: GpuFacts
     units: GpuUnits
     memory_total_mib: int
+    """0: nobody knows it; such a GPU is served only where memory is not limited."""
     reserve_mib: int
     notice: str = ""
     """What people should know of it although it is served."""
@@ -44,6 +45,14 @@ class WithheldGpu:
     reason: str
     """A sentence that says why, and which setting helps where one does."""
     cause: WithheldCause = WithheldCause.UNSUPPORTED
+
+    @property
+    def sm_count(self) -> int:
+        """SMs as far as the driver's answers agree; 0 where they do not tell."""
+        try:
+            return sm_count_of(self.facts.capability, self.facts.sm_sources)
+        except GpuRefused:
+            return 0
 
 
 @dataclass(frozen=True)
@@ -83,8 +92,12 @@ def offer_of(
     choice: GpuChoice = EVERY_GPU,
     owners: Owners = _NOBODY_ELSE,
     texts: IdTexts = UUID_TEXTS,
+    limits_memory: bool = True,
 ) -> Offer:
-    """Decide for each GPU of ``inventory``; ``reserve_mib`` of each is never given out."""
+    """Decide for each GPU of ``inventory``; ``reserve_mib`` of each is never given out.
+
+    Without ``limits_memory`` a GPU is served even if its memory is not known: there is nothing to compute from it.
+    """
     served: list[ServedGpu] = []
     withheld: list[WithheldGpu] = []
     for facts in sorted(inventory.gpus, key=lambda gpu: (gpu.index, gpu.uuid)):
@@ -92,7 +105,7 @@ def offer_of(
             withheld.append(not_ours)
             continue
         try:
-            served.append(_served(facts, reserve_mib, choice.override_of(facts)))
+            served.append(_served(facts, reserve_mib, choice.override_of(facts), limits_memory=limits_memory))
         except GpuRefused as refused:
             withheld.append(WithheldGpu(facts, str(refused)))
     return Offer(tuple(served), tuple(withheld), texts)
@@ -113,15 +126,18 @@ def _not_ours(facts: GpuFacts, choice: GpuChoice, owners: Owners) -> WithheldGpu
     return None
 
 
-def _served(facts: GpuFacts, reserve_mib: int, override: GpuOverride | None) -> ServedGpu:
+def _served(facts: GpuFacts, reserve_mib: int, override: GpuOverride | None, *, limits_memory: bool) -> ServedGpu:
     units = _units(facts, override)
     memory_mib = override.memory_mib if override and override.memory_mib else facts.memory_total_mib
     if memory_mib is None:
         why = "it shares the memory of the host" if facts.shares_host_memory else "the driver does not tell it"
-        raise GpuRefused(
-            f"how much memory this GPU has is not known ({why}), so shares of it cannot be computed; say how much "
-            "may be used by memoryMiBOverride in gpus.overrides"
-        )
+        unknown = f"how much memory this GPU has is not known ({why})"
+        if limits_memory:
+            raise GpuRefused(
+                f"{unknown}, so shares of it cannot be computed; say how much may be used by memoryMiBOverride in "
+                "gpus.overrides, or limit no memory at all (enforcement.memory: false)"
+            )
+        return ServedGpu(facts, units, 0, 0, f"{unknown}, and nobody's is limited here")
     if memory_mib <= reserve_mib:
         raise GpuRefused(
             f"the memory of {memory_mib} MiB leaves nothing beside the reserve of {reserve_mib} MiB; lower the reserve"

@@ -9,7 +9,7 @@ from cta_group_core.ids import GpuUuid, GroupId
 from cta_group_core.rooms import GpuRoom, SharePolicy, largest_fit
 from cta_group_plugin.allocation import Shares, clients_allowed, clients_on, shares_held
 from cta_group_plugin.conditions import conditions_of, health_word, notices_of
-from cta_group_plugin.inventory import ServedGpu
+from cta_group_plugin.inventory import ServedGpu, WithheldGpu
 from cta_group_plugin.ledger import Holder
 from cta_group_plugin.node_metrics import NodeFigures
 from cta_group_plugin.ports import BrokenGpu, GpuFacts
@@ -38,7 +38,7 @@ def status_of(
     shares = shares_held(view.holders) if strict else None
     most = clients_allowed(max_clients, inventory)
     served = [_served(gpu, view, shares, most) for gpu in view.offer.served]
-    withheld = [_unserved(gpu.facts, gpu.reason) for gpu in view.offer.withheld]
+    withheld = [_unserved(gpu) for gpu in view.offer.withheld]
     broken = _broken(inventory.broken if inventory else (), {gpu.facts.uuid for gpu in view.offer.served})
     gpus = tuple(sorted([*served, *withheld, *broken], key=lambda gpu: (gpu.index, gpu.uuid)))
     return NodeReport(
@@ -132,8 +132,8 @@ def _facts(facts: GpuFacts) -> GpuReport:
     )
 
 
-def _unserved(facts: GpuFacts, reason: str) -> GpuReport:
-    return replace(_facts(facts), withheld=reason)
+def _unserved(gpu: WithheldGpu) -> GpuReport:
+    return replace(_facts(gpu.facts), sm_count=gpu.sm_count, withheld=gpu.reason)
 
 
 def _broken(broken: Sequence[BrokenGpu], served: set[GpuUuid]) -> list[GpuReport]:

@@ -53,6 +53,7 @@ class Watcher:
         reserve_mib: int,
         choice: GpuChoice = EVERY_GPU,
         ids: IdBook | None = None,
+        limits_memory: bool = True,
         poll_seconds: float = 10.0,
         withdraw_seconds: float = 1.5,
         on_program_fault: Callable[[], None] = lambda: None,
@@ -70,8 +71,8 @@ class Watcher:
         self._state = state
         self._source = source
         self._asker = asker
-        self._offer_of = partial(offer_of, reserve_mib=reserve_mib, choice=choice)
         self._ids = ids or IdBook()
+        self._offer_of = partial(offer_of, reserve_mib=reserve_mib, choice=choice, limits_memory=limits_memory)
         self._poll_seconds = poll_seconds
         self._withdraw_seconds = withdraw_seconds
         self._on_program_fault = on_program_fault

@@ -21,6 +21,7 @@ class GpuKind:
 
     product: str
     memory_mib: int
+    """0: nobody knows it."""
     reserve_mib: int
     units: GpuUnits
     limits_memory: bool
@@ -31,8 +32,8 @@ class GpuKind:
         return self.units.allows(groups)
 
     def share(self, groups: int) -> SliceMemory | None:
-        """Return the memory of a slice; None for whole GPUs, which have all of it."""
-        if groups >= self.units.capacity:
+        """Return the memory of a slice; None for whole GPUs, which have all of it, and where it is not known."""
+        if groups >= self.units.capacity or not self.memory_mib:
             return None
         limit = memory_share_mib(groups, self.units.capacity, self.memory_mib, self.reserve_mib)
         return SliceMemory(groups=groups, limit_mib=limit, total_mib=self.memory_mib, product=self.product)

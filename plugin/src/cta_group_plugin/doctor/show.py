@@ -48,8 +48,14 @@ def published(found: Examination, settings: DoctorSettings) -> NodeStatus:
 
 
 def _offer(inventory: Inventory, found: Examination, settings: DoctorSettings) -> Offer:
-    owners = {gpu: ", ".join(sorted(names)) for gpu, names in found.owners.items()}
-    return offer_of(inventory, reserve_mib=settings.run.reserve_mib, choice=settings.run.choice, owners=owners)
+    run = settings.run
+    return offer_of(
+        inventory,
+        reserve_mib=run.reserve_mib,
+        choice=run.choice,
+        owners={gpu: ", ".join(sorted(names)) for gpu, names in found.owners.items()},
+        limits_memory=run.enforcement.memory,
+    )
 
 
 def _facts(settings: DoctorSettings, findings: Sequence[Finding]) -> dict[str, object]:
