@@ -63,12 +63,32 @@ def test_the_folder_that_is_missed_is_named_and_a_value_puts_it_right(by_default
     release.upgrade(by_default, *_ONE_GPU, "--set", f"kubelet.rootDir={_ROOT}")
     wait_for(lambda: _condition(by_default, "True"), "the condition", 60)
     team.wait_running("first")
-    held = wait_for(lambda: gpus(by_default)[0].get("allocations"), "the holder to be known", 60)
-    assert [(one["pod"], one["groups"]) for one in held] == [("first", 32)]
+    wait_for(lambda: _holders(by_default) == [("first", 32)], "the holder to be known", 60)
     assert [one for one in findings_in_pod(by_default) if one["severity"] != "info"] == []
     by_default.kubectl("-n", team.namespace, "delete", "pod", "first", "--timeout=60s")
     team.start_pod("whole", 128)
     team.wait_running("whole")
+    wait_for(lambda: _holders(by_default) == [("whole", 128)], "the holder of the whole GPU", 60)
+    assert [gpu["free"] for gpu in gpus(by_default)] == [0]
+
+
+def test_a_folder_without_kubelet_s_socket_is_named_too(by_default: Tools) -> None:
+    """Device plugins stay at the default place; whoever moves them along is told by the plugin, which runs."""
+    wrong = f"{_ROOT}/device-plugins"
+    values = ("--set", f"kubelet.rootDir={_ROOT}", "--set", f"kubelet.devicePluginsDir={wrong}")
+    place = ("--namespace", release.NAMESPACE, "--values", str(release.SIMULATED_VALUES))
+    by_default.helm("upgrade", release.NAME, str(release.CHART), *place, *_ONE_GPU, *values)  # it is not ready there
+
+    def is_told() -> bool:
+        told = _condition(by_default, "False", "Registered") or {}
+        return f"{wrong}/kubelet.sock is not there" in told.get("message", "")
+
+    wait_for(is_told, "the condition to name the path", 60)
+    outside = json.loads(by_default.cta("doctor", "-o", "json"))["findings"]
+    (found,) = [one for one in outside if one["subject"] == "condition Registered"]
+    assert "kubelet.devicePluginsDir" in found["remedy"]
+    release.upgrade(by_default, *_ONE_GPU, "--set", f"kubelet.rootDir={_ROOT}")
+    wait_for(lambda: _condition(by_default, "True", "Registered"), "the condition", 60)
 
 
 def _waiting(pod: dict[str, Any]) -> str:
@@ -77,7 +97,12 @@ def _waiting(pod: dict[str, Any]) -> str:
     return "".join(status["state"].get("waiting", {}).get("message", "") for status in statuses)
 
 
-def _condition(tools: Tools, status: str) -> dict[str, Any] | None:
+def _holders(tools: Tools) -> list[tuple[str, int]]:
+    """Return who holds how much of the GPU."""
+    return [(one["pod"], one["groups"]) for one in gpus(tools)[0].get("allocations", [])]
+
+
+def _condition(tools: Tools, status: str, kind: str = "HoldersKnown") -> dict[str, Any] | None:
     (node,) = tools.api.items(CTA_NODES)
     conditions = node["status"].get("conditions", [])
-    return next((one for one in conditions if (one["type"], one["status"]) == ("HoldersKnown", status)), None)
+    return next((one for one in conditions if (one["type"], one["status"]) == (kind, status)), None)
