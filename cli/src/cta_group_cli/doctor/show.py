@@ -12,7 +12,7 @@ from cta_group_cli.doctor.tenant_findings import runtime_findings
 from cta_group_cli.doctor_facts import DoctorReader
 from cta_group_cli.exits import Exit
 from cta_group_cli.terminal import say
-from cta_group_core.compatibility.findings import Finding, need_a_person, worst_first
+from cta_group_core.compatibility.findings import Finding, need_a_person
 
 _SHOWN = 5
 
@@ -61,9 +61,7 @@ def examine(facts: Facts) -> Sequence[Told]:
 
 
 def _in_order(told: Iterable[Told]) -> Sequence[Told]:
-    entries = list(told)
-    by_finding = {id(one.finding): one for one in entries}
-    return [by_finding[id(finding)] for finding in worst_first(one.finding for one in entries)]
+    return sorted(told, key=lambda one: one.finding.severity.rank)
 
 
 def _facts(facts: Facts, told: Sequence[Told]) -> dict[str, object]:

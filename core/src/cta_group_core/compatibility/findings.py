@@ -16,6 +16,11 @@ class Severity(StrEnum):
     INFO = "info"
     """Worth knowing."""
 
+    @property
+    def rank(self) -> int:
+        """0 for the worst, to sort by."""
+        return list(Severity).index(self)
+
 
 _MARGIN: Final = 9
 
@@ -49,7 +54,7 @@ class Finding:
 
 def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Return the findings by severity; those of one severity stay in their order."""
-    return tuple(sorted(findings, key=lambda finding: list(Severity).index(finding.severity)))
+    return tuple(sorted(findings, key=lambda finding: finding.severity.rank))
 
 
 def need_a_person(findings: Iterable[Finding]) -> bool:
