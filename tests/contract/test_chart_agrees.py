@@ -149,6 +149,24 @@ def test_the_supervisor_understands_its_arguments_and_serves_where_the_plugin_as
     assert mps.cgroup_root == Path("/sys/fs/cgroup")
 
 
+@pytest.mark.parametrize(
+    ("scenario", "values", "needed", "sets"),
+    [
+        ("default", (), "", False),
+        ("default", ("nodes.runtimeClassName=nvidia",), "nvidia", False),
+        ("default", ("nodes.runtimeClassName=nvidia", "admission.missingRuntimeClass=set"), "nvidia", True),
+        ("cdi", ("admission.missingRuntimeClass=set",), "", False),
+    ],
+)
+def test_the_operator_knows_the_runtime_class_that_tenants_need(
+    scenario: str, values: tuple[str, ...], needed: str, *, sets: bool
+) -> None:
+    """The node pods' own, with environment variables only: CDI needs none."""
+    parsed = operator_cli.build_parser(_ENVIRONMENT).parse_args(_arguments(scenario, "operator", *values))
+    settings = operator_cli.settings_of(parsed)
+    assert (settings.runtime_class, settings.sets_runtime_class) == (needed, sets)
+
+
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_the_operator_understands_its_arguments(scenario: str) -> None:
     """It is told its namespace, and the names of the objects that the chart made or gave it rights for."""

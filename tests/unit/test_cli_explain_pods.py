@@ -5,7 +5,13 @@ from typing import Any
 import pytest
 
 from cta_group_cli.objects import Pod
-from cta_group_core.names import ANNOTATION_ALIGN, ANNOTATION_ALIGNMENT, ANNOTATION_ALIGNMENT_ADVICE, GATE_PLACEMENT
+from cta_group_core.names import (
+    ANNOTATION_ALIGN,
+    ANNOTATION_ALIGNMENT,
+    ANNOTATION_ALIGNMENT_ADVICE,
+    ANNOTATION_RUNTIME_ADVICE,
+    GATE_PLACEMENT,
+)
 from explained_objects import answer, controller, pod, replica_set
 from fake_cluster_reader import FakeClusterReader, metadata, pod_spec
 
@@ -100,6 +106,7 @@ def test_changed_arguments_are_told(capsys: pytest.CaptureFixture[str], annotati
     ("annotations", "told"),
     [
         ({ANNOTATION_ALIGNMENT_ADVICE: "add --x=1"}, "vLLM's arguments were not changed: add --x=1."),
+        ({ANNOTATION_RUNTIME_ADVICE: "set it to nvidia"}, "It has no runtime class: set it to nvidia."),
         (
             {ANNOTATION_ALIGN: "off"},
             "vLLM's arguments were not looked at: the pod has the annotation ctagroup.dev/align: off.",

@@ -10,7 +10,7 @@ from cta_group_cli.exits import Exit
 from cta_group_cli.kinds import POD, Reference, kind_called
 from cta_group_cli.objects import Controller, Pod
 from cta_group_cli.observed import groups_of, is_gated, is_stuck, pod_facts, pods_of, workload_facts
-from cta_group_cli.pod_words import argument_remarks, pod_conditions, pod_remarks
+from cta_group_cli.pod_words import admission_remarks, pod_conditions, pod_remarks
 from cta_group_cli.ports import ClusterReader, Node, Quota
 from cta_group_cli.quota import covers
 from cta_group_cli.terminal import say
@@ -96,13 +96,13 @@ def _by_operator(
         running=status.replicas_running,
         conditions=status.conditions,
         quotas=_quotas(reader, reference.namespace),
-        remarks=(*belongs, *_about_arguments(pods)),
+        remarks=(*belongs, *_about_admission(pods)),
     )
 
 
-def _about_arguments(pods: Sequence[Pod]) -> Sequence[str]:
-    """Return what is to be said of vLLM's arguments, once however many pods have them."""
-    return tuple(dict.fromkeys(remark for pod in pods for remark in argument_remarks(pod)))
+def _about_admission(pods: Sequence[Pod]) -> Sequence[str]:
+    """Return what admission did to the pods, once however many of them it is so for."""
+    return tuple(dict.fromkeys(remark for pod in pods for remark in admission_remarks(pod)))
 
 
 def _of_controller(reader: ClusterReader, reference: Reference, made_by: Controller, *, why: str) -> Answer:
@@ -112,7 +112,7 @@ def _of_controller(reader: ClusterReader, reference: Reference, made_by: Control
     facts = workload_facts(reader, made_by, made_by.spec.template, resource)
     if not facts.groups_per_pod:
         return _asks_for_none(reference, resource)
-    return _observed(reader, reference, facts, remarks=(why, *_about_arguments(pods_of(reader, made_by))))
+    return _observed(reader, reference, facts, remarks=(why, *_about_admission(pods_of(reader, made_by))))
 
 
 def _of_pod(

@@ -4,7 +4,12 @@ import json
 from collections.abc import Iterator, Sequence
 
 from cta_group_cli.objects import Pod
-from cta_group_core.names import ANNOTATION_ALIGN, ANNOTATION_ALIGNMENT, ANNOTATION_ALIGNMENT_ADVICE
+from cta_group_core.names import (
+    ANNOTATION_ALIGN,
+    ANNOTATION_ALIGNMENT,
+    ANNOTATION_ALIGNMENT_ADVICE,
+    ANNOTATION_RUNTIME_ADVICE,
+)
 from cta_group_core.nodes import Condition, ConditionStatus
 
 
@@ -15,17 +20,19 @@ def pod_remarks(pod: Pod) -> Sequence[str]:
         remarks.append(f"Scheduling gates that hold it: {gates}.")
     if pod.spec.node_name:
         remarks.append(f"It is on node {pod.spec.node_name}.")
-    return [*remarks, *argument_remarks(pod)]
+    return [*remarks, *admission_remarks(pod)]
 
 
-def argument_remarks(pod: Pod) -> Sequence[str]:
-    """Return sentences about vLLM's arguments: what admission changed, or would have and why it did not."""
+def admission_remarks(pod: Pod) -> Sequence[str]:
+    """Return sentences about what admission changed in the pod, or would have and why it did not."""
     annotations = pod.metadata.annotations
     told = list(_changes(annotations.get(ANNOTATION_ALIGNMENT, "")))
     if advice := annotations.get(ANNOTATION_ALIGNMENT_ADVICE):
         told.append(f"vLLM's arguments were not changed: {advice}.")
     elif annotations.get(ANNOTATION_ALIGN) == "off":
         told.append(f"vLLM's arguments were not looked at: the pod has the annotation {ANNOTATION_ALIGN}: off.")
+    if (advice := annotations.get(ANNOTATION_RUNTIME_ADVICE)) and not pod.spec.runtime_class_name:
+        told.append(f"It has no runtime class: {advice}.")
     return told
 
 

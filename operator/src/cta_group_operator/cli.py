@@ -101,6 +101,10 @@ def _add_cluster_options(options: Options) -> None:
     options.add("--placement", one_of("on", "off"), "on", "gate pods and choose their nodes", "on|off")
     meaning = "what admission does about vLLM's arguments"
     options.add("--alignment", one_of(*Alignment), _DEFAULT.alignment.value, meaning, "|".join(Alignment))
+    meaning = "RuntimeClass without which a pod does not get its GPU; empty: none is needed"
+    options.add("--runtime-class", str, _DEFAULT.runtime_class, meaning, "NAME")
+    meaning = "what admission does with a pod that asks for groups and names no class"
+    options.add("--missing-runtime-class", one_of("report", "set"), "report", meaning, "report|set")
 
 
 def _add_what_and_where(options: Options) -> None:
@@ -151,6 +155,8 @@ def settings_of(parsed: argparse.Namespace) -> Settings:
         webhook_tls_dir=parsed.webhook_tls_dir,
         placement=parsed.placement == "on",
         alignment=Alignment(parsed.alignment),
+        runtime_class=parsed.runtime_class,
+        sets_runtime_class=parsed.missing_runtime_class == "set",
         metrics_address=parsed.metrics_address,
         kubeconfig=parsed.kubeconfig,
         log_level=parsed.log_level,

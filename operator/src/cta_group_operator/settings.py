@@ -40,6 +40,11 @@ class Settings:
     placement: bool = True
     """Gate pods and choose their nodes. Off: gates that are there are taken off, and no node is chosen."""
     alignment: Alignment = Alignment.ON
+    runtime_class: str = ""
+    """RuntimeClass that brings GPUs into pods, where the nodes' default runtime does not and slices come by environment
+    variables. Empty: none is needed."""
+    sets_runtime_class: bool = False
+    """Give it to pods that ask for the resource and name no class; otherwise they are only told."""
     metrics_address: str = "0.0.0.0:9402"
     """``host:port`` of /metrics, /healthz and /readyz; empty: not served."""
     kubeconfig: Path | None = None

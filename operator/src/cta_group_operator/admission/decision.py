@@ -8,6 +8,7 @@ import msgspec
 from cta_group_core.names import (
     ANNOTATION_ALIGNMENT,
     ANNOTATION_ALIGNMENT_ADVICE,
+    ANNOTATION_RUNTIME_ADVICE,
     GATE_PLACEMENT,
     LABEL_REQUESTS,
 )
@@ -35,7 +36,7 @@ class Mutation:
 
 
 def mutate(pod: Pod, rules: PodRules, facts: SliceFacts) -> Mutation:
-    """Label and gate a pod that asks for groups, and fit vLLM's arguments to its slice. Other pods stay as they are."""
+    """Label and gate a pod that asks for groups, and fit it to its slice and runtime. Other pods stay as they are."""
     patch = PodPatch(pod)
     warnings = apply_annotation(pod, rules.resource_name, patch)
     if not asks(pod, rules.resource_name):
@@ -45,8 +46,26 @@ def mutate(pod: Pod, rules: PodRules, facts: SliceFacts) -> Mutation:
         # A pod that is bound already cannot have a gate: the API server refuses it.
         patch.gate(GATE_PLACEMENT)
     advice = _align(pod, rules, facts.kinds(pod.spec.node_selector or {}), patch)
-    warnings += [*_misleading(asked_by(pod, rules.resource_name)), *advice.warnings]
+    warnings += [*_runtime(pod, rules, patch), *_misleading(asked_by(pod, rules.resource_name)), *advice.warnings]
     return Mutation(Answer(patch=patch.operations, warnings=warnings), tuple(edit.flag for edit in advice.edits))
+
+
+def _runtime(pod: Pod, rules: PodRules, patch: PodPatch) -> list[str]:
+    """See to it that a pod does not run without its GPU unnoticed. A class that it names is never overwritten."""
+    needed = rules.runtime_class
+    if not needed or pod.spec.runtime_class_name or rules.sets_runtime_class:
+        patch.annotate(ANNOTATION_RUNTIME_ADVICE, None)
+    if not needed or pod.spec.runtime_class_name:
+        return []
+    if rules.sets_runtime_class:
+        patch.runtime_class(needed)
+        return [f"set runtimeClassName: {needed} (was not given)"]
+    told = (
+        f"set runtimeClassName: {needed} in the pod template; the device list envvar needs the NVIDIA runtime, which "
+        "is not the nodes' default one, and without it the pod gets the environment of a slice and no GPU"
+    )
+    patch.annotate(ANNOTATION_RUNTIME_ADVICE, told)
+    return [told]
 
 
 def _align(pod: Pod, rules: PodRules, kinds: Collection[GpuKind], patch: PodPatch) -> Advice:

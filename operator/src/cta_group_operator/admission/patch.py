@@ -48,6 +48,10 @@ class PodPatch:
         self._has_gates = True
         self._gates.append(name)
 
+    def runtime_class(self, name: str) -> None:
+        """Choose the container runtime of a pod that names none."""
+        self._add("/spec/runtimeClassName", name)
+
     def container(self, index: int, field: str, value: Any) -> None:
         """Set a whole field of a regular container."""
         self._add(f"/spec/containers/{index}/{field}", value)

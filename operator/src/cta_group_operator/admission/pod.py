@@ -69,6 +69,7 @@ class Spec(Struct, rename="camel"):
     init_containers: list[Container] | None = None
     node_name: str | None = None
     node_selector: dict[str, str] | None = None
+    runtime_class_name: str | None = None
     scheduling_gates: list[Gate] | None = None
 
 

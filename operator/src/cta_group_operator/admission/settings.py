@@ -17,6 +17,10 @@ class PodRules:
     """Gate pods, so that the operator chooses their nodes."""
     alignment: Alignment = Alignment.ON
     """For pods whose annotation says nothing."""
+    runtime_class: str = ""
+    """Without it a pod gets the environment of its slice and no GPU. Empty: every runtime brings the GPU."""
+    sets_runtime_class: bool = False
+    """Give it to pods that name none; otherwise they are only told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,4 +77,10 @@ class EndpointSettings:
 
 def pod_rules(settings: Settings) -> PodRules:
     """Take what concerns pods."""
-    return PodRules(resource_name=settings.resource_name, placement=settings.placement, alignment=settings.alignment)
+    return PodRules(
+        resource_name=settings.resource_name,
+        placement=settings.placement,
+        alignment=settings.alignment,
+        runtime_class=settings.runtime_class,
+        sets_runtime_class=settings.sets_runtime_class,
+    )
