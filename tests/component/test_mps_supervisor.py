@@ -52,7 +52,7 @@ async def test_a_larger_share_raises_the_ceiling_of_a_running_server(
 async def test_dimensions_that_are_not_enforced_are_not_limited(
     mps_node: SimulatedNode, supervisors: Supervising
 ) -> None:
-    """100 percent and 0 MiB limit nothing, also on a daemon that had limits before."""
+    """100 percent and 0 MiB limit nothing, also on a daemon that had limits before; each leaves the other's limit."""
     supervisor = await supervisors.start()
     assert (await supervisor.sync([share(ONE, sm_percent=100, memory_mib=0)]))[ONE].ready
     with mps_node.client(ONE) as client:
@@ -61,6 +61,9 @@ async def test_dimensions_that_are_not_enforced_are_not_limited(
     assert (await supervisor.sync([share(ONE, sm_percent=100, memory_mib=0)]))[ONE].ready
     with mps_node.client(ONE) as client:
         assert client.answer["memory_mib"] is None
+    assert (await supervisor.sync([share(ONE, sm_percent=100)]))[ONE].ready
+    with mps_node.client(ONE) as client:
+        assert client.answer == {"sm_percent": 100, "memory_mib": 17766}
 
 
 async def test_two_gpus_have_daemons_of_their_own(mps_node: SimulatedNode, supervisors: Supervising) -> None:

@@ -112,6 +112,22 @@ def test_more_quota_starts_the_refused_server(team: Team) -> None:
     team.wait_served("second")
 
 
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        (ENV_MPS_PERCENTAGE, "100"),
+        (ENV_MPS_MEMORY_LIMIT, "0=80G"),
+        (ENV_MPS_PIPE_DIRECTORY, "/elsewhere"),
+        (ENV_VISIBLE_DEVICES, "all"),
+    ],
+)
+def test_a_pod_that_sets_its_own_limits_is_refused_where_they_would_win(team: Team, variable: str, value: str) -> None:
+    """With slices by environment variables, kubelet lets the pod's own stand: so it never comes in."""
+    with pytest.raises(ToolError, match=f"container main sets {variable}: remove it"):
+        team.start_pod("defiant", 32, env={variable: value})
+    assert team.pods() == []
+
+
 def test_a_size_that_no_gpu_takes_is_refused_at_admission(team: Team) -> None:
     """12 groups on an H100 are refused when the pod is made, and the text says what to write."""
     with pytest.raises(ToolError, match=r"8 to 128 in steps of 8|8, 16"):
