@@ -1,8 +1,11 @@
 """Every scenario of the chart renders, the same with both versions of Helm, into objects that fit together."""
 
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from chart_rendering import CHART, HELM_VERSIONS, NAMESPACE, RELEASE, SCENARIOS, helm, of_kind, pod_templates, render
 from chart_rendering import scenario_file as values_of
@@ -167,3 +170,19 @@ def test_notes_say_what_runs_and_what_is_next(scenario: str) -> None:
     assert ("NOT LIMITED: SMs and memory" in notes) == (scenario == "minimal")
     assert ("cta-group-mps" in notes) == (scenario != "minimal")
     assert ("8 to 128 in steps of 8, or a multiple of 128" in notes) == (scenario != "minimal")
+
+
+def test_another_version_of_the_chart_leaves_the_pods_of_the_mps_supervisor(tmp_path: Path) -> None:
+    """They are replaced by hand only: with the image named nothing changes in them that an upgrade would wait for."""
+    settings = ("--set", "mps.image=registry.example/plugin:1")
+    template = {}
+    for version in ("7.0.0", "8.0.0"):
+        chart = tmp_path / version
+        shutil.copytree(CHART, chart)
+        about = yaml.safe_load((chart / "Chart.yaml").read_text())
+        (chart / "Chart.yaml").write_text(yaml.safe_dump(about | {"version": version, "appVersion": version}))
+        done = helm("template", RELEASE, chart, "--namespace", NAMESPACE, *settings)
+        assert done.returncode == 0, done.stderr
+        assert version in done.stdout
+        template[version] = pod_templates(yaml.safe_load_all(done.stdout))["cta-group-mps"]
+    assert template["7.0.0"] == template["8.0.0"]

@@ -3,6 +3,12 @@
 {{- $root := index . 0 -}}
 helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
 app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
+{{ include "cta-group.lastingLabels" . }}
+{{- end }}
+
+{{/* Those that no version of the chart changes, for pods that a change would replace: (list $ "component"). */}}
+{{- define "cta-group.lastingLabels" -}}
+{{- $root := index . 0 -}}
 app.kubernetes.io/managed-by: {{ $root.Release.Service }}
 app.kubernetes.io/part-of: cta-group
 {{ include "cta-group.selectorLabels" . }}
