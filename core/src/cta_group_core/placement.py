@@ -1,8 +1,8 @@
 """Which GPU of a node serves a request: the one rule that the plugin applies and the operator plans with.
 
 A request that one GPU here could serve goes to one GPU: the one with the fewest free groups that still has room (best
-fit; ties by index, then UUID). Several GPUs only as whole, entirely free GPUs of one capacity. Anything else is refused
-in words that say what was asked, what is free on each GPU and what would fit. Where the policy is strict-uniform, a GPU
+fit; ties by index, then UUID). Several GPUs only as whole, entirely free GPUs of one capacity, those that are connected
+best. Anything else is refused in words that say what was asked, what is free on each GPU and what would fit. Where the policy is strict-uniform, a GPU
 has room for shares of the one size that it serves already.
 """
 
@@ -11,22 +11,26 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from cta_group_core.errors import DoesNotFit, RequestNotAllowed
 from cta_group_core.ids import GpuUuid, GroupId, by_gpu
+from cta_group_core.links import NO_LINKS, GpuLinks, best_connected
 from cta_group_core.rooms import GpuRoom, SharePolicy, by_capacity, describe_fit, describe_free, largest_fit
 from cta_group_core.units import GpuUnits
 
 __all__ = ["GpuRoom", "SharePolicy", "check_ids", "choose_gpus", "choose_ids", "largest_fit"]
 
 
-def choose_gpus(rooms: Sequence[GpuRoom], groups: int, *, holding: Collection[GpuUuid] = ()) -> tuple[GpuRoom, ...]:
+def choose_gpus(
+    rooms: Sequence[GpuRoom], groups: int, *, holding: Collection[GpuUuid] = (), links: GpuLinks = NO_LINKS
+) -> tuple[GpuRoom, ...]:
     """Return the GPU that serves ``groups``, or the several whole GPUs, in order of index.
 
-    ``holding`` names GPUs that must be part of the answer, because the container already has groups there.
+    ``holding`` names GPUs that must be part of the answer, because the container already has groups there. ``links``
+    decide between whole GPUs only; whoever plans for a node need not know them, since any of them leave the same room.
     Raises :class:`RequestNotAllowed` when no GPU here could serve it even if it were empty, and
     :class:`DoesNotFit` when one could but has no room now.
     """
     allowed = _allowed_on(rooms, groups)
     alone = [room for room in allowed if groups <= room.units.capacity]
-    chosen = _one_gpu(alone, groups, holding) if alone else _whole_gpus(allowed, groups, holding)
+    chosen = _one_gpu(alone, groups, holding) if alone else _whole_gpus(allowed, groups, holding, links)
     if not chosen:
         lacking = "no GPU has room" if alone else "too few whole GPUs are free"
         raise DoesNotFit(f"asked for {groups} groups, but {lacking}: {_told(rooms)}")
@@ -70,14 +74,17 @@ def _best_fit_order(room: GpuRoom) -> tuple[int, int, str]:
     return (room.free, room.index, room.uuid)
 
 
-def _whole_gpus(allowed: Iterable[GpuRoom], groups: int, holding: Collection[GpuUuid]) -> tuple[GpuRoom, ...]:
+def _whole_gpus(
+    allowed: Iterable[GpuRoom], groups: int, holding: Collection[GpuUuid], links: GpuLinks
+) -> tuple[GpuRoom, ...]:
     """Return entirely free GPUs of one capacity that make up ``groups``, the fewest GPUs that do."""
     choices: list[tuple[GpuRoom, ...]] = []
     for capacity, free in by_capacity(room for room in allowed if room.is_entirely_free).items():
         needed = groups // capacity
         if len(free) >= needed:
-            first = sorted(free, key=lambda room: (room.uuid not in holding, *_best_fit_order(room)))[:needed]
-            choices.append(tuple(sorted(first, key=_best_fit_order)))
+            rooms = {room.uuid: room for room in sorted(free, key=_best_fit_order)}
+            chosen = best_connected(list(rooms), needed, links, holding=holding)
+            choices.append(tuple(rooms[uuid] for uuid in chosen))
     return min(choices, key=lambda gpus: (_left_out(gpus, holding), len(gpus)), default=())
 
 
@@ -92,6 +99,7 @@ def choose_ids(
     must_include: Collection[GroupId],
     groups: int,
     shares: Mapping[GpuUuid, frozenset[int]] | None = None,
+    links: GpuLinks = NO_LINKS,
 ) -> tuple[GroupId, ...]:
     """Return exactly ``groups`` ids out of ``available``, all of one GPU or of whole GPUs, in ascending order.
 
@@ -99,7 +107,7 @@ def choose_ids(
     never chosen. ``must_include`` are ids that kubelet reuses from the pod's init containers; they are part of the
     answer and decide the GPU. A list that is shorter than asked is never returned, since kubelet fills it up at
     random: the refusal is an error instead. ``shares`` holds, where the policy is strict-uniform, the sizes of the
-    shares that others hold on each GPU; None: any sizes live together.
+    shares that others hold on each GPU; None: any sizes live together. ``links`` as for :func:`choose_gpus`.
     """
     # Sets of numbers per GPU, and only the chosen GPU's numbers sorted: this runs while kubelet waits.
     free = _numbers(units_by_gpu, available)
@@ -112,7 +120,7 @@ def choose_ids(
         for uuid, (index, units) in units_by_gpu.items()
     ]
     ids: list[GroupId] = []
-    for room in choose_gpus(rooms, groups, holding=kept):
+    for room in choose_gpus(rooms, groups, holding=kept, links=links):
         reused = kept.get(room.uuid, set())
         others = sorted(free[room.uuid] - reused)[: min(groups, room.units.capacity) - len(reused)]
         ids += (GroupId(gpu=room.uuid, number=number) for number in sorted([*reused, *others]))
