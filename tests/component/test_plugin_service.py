@@ -7,6 +7,7 @@ import grpc
 import grpc.aio
 import pytest
 
+from cta_group_core.links import Closeness
 from cta_group_plugin.kubelet_api import deviceplugin_v1beta1_pb2 as api
 from cta_group_plugin.ports import GpuEvent, GpuEventKind, whole_demand
 from cta_group_plugin.testing import AdmissionRefused, Ask, FakeKubelet
@@ -50,6 +51,15 @@ async def test_four_slices_share_a_gpu_and_the_fifth_takes_the_next(kubelet: Fak
         (container,) = await kubelet.admit(pod(f"vllm-{number}"), [Ask("main", 32)])
         gpus.append({device.partition("::")[0] for device in container.ids})
     assert gpus == [{uuid_of(0)}] * 4 + [{uuid_of(1)}]
+
+
+async def test_whole_gpus_are_those_with_nvlink_between_them(node: FakeNode) -> None:
+    """GPU 0 is in use, so the pair of 0 and 1 is broken: two whole GPUs are the next pair that the driver tells."""
+    node.gpus.linked = {frozenset({uuid_of(one), uuid_of(one + 1)}): Closeness.NVLINK for one in (0, 4)}
+    async with registered_plugin(node) as kubelet:
+        await kubelet.admit(pod("a"), [Ask("main", 32)])
+        (container,) = await kubelet.admit(pod("b"), [Ask("main", 256)])
+        assert container.answer.envs["CTA_GROUP_GPU_UUID"] == f"{uuid_of(4)},{uuid_of(5)}"
 
 
 async def test_slice_comes_with_its_environment_and_mount(kubelet: FakeKubelet, node: FakeNode) -> None:

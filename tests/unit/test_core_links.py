@@ -105,7 +105,7 @@ def test_choice_of_many_gpus_is_never_worse_than_the_first_ones(board: tuple[lis
 
 @given(boards(most=16), st.data())
 def test_what_is_held_is_always_chosen(board: tuple[list[GpuUuid], GpuLinks, int], data: st.DataObject) -> None:
-    """kubelet gives the reused groups in any case."""
+    """Kubelet gives the reused groups in any case."""
     gpus, known, count = board
     holding = data.draw(st.lists(st.sampled_from(gpus), max_size=count, unique=True))
     assert set(holding) <= set(best_connected(gpus, count, known, holding=holding))

@@ -1,7 +1,8 @@
 """How close the GPUs of a node are to each other, and which of them go together best. Pure.
 
-A request of several whole GPUs is one program that moves data between them. Over NVLink that is several times as fast as
-over PCIe; below one PCIe switch it does not pass the processor; on one NUMA node it does not pass the link between two.
+A request of several whole GPUs is one program that moves data between them. Over NVLink that is several times as fast
+as over PCIe; below one PCIe switch it does not pass the processor; on one NUMA node it does not pass the link between
+two processors.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -2,8 +2,8 @@
 
 A request that one GPU here could serve goes to one GPU: the one with the fewest free groups that still has room (best
 fit; ties by index, then UUID). Several GPUs only as whole, entirely free GPUs of one capacity, those that are connected
-best. Anything else is refused in words that say what was asked, what is free on each GPU and what would fit. Where the policy is strict-uniform, a GPU
-has room for shares of the one size that it serves already.
+best. Anything else is refused in words that say what was asked, what is free on each GPU and what would fit. Where the
+policy is strict-uniform, a GPU has room for shares of the one size that it serves already.
 """
 
 from collections import defaultdict

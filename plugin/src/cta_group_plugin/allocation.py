@@ -40,6 +40,7 @@ def preferred_ids(
         must_include=parse_ids(offer, must_include),
         groups=groups,
         shares=shares,
+        links=offer.links,
     )
     return [offer.texts.text_of(group_id) for group_id in chosen]
 

@@ -1,10 +1,11 @@
 """The driver as the rest of the plugin sees it: questions about the node, about one GPU, and a wait for events."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from cta_group_core.ids import GpuUuid
+from cta_group_core.links import Closeness
 from cta_group_plugin.pod_cgroups import PodOfProcess
 from cta_group_plugin.ports import BrokenGpu, GpuEvent, GpuFacts, GpuProcess, Inventory
 
@@ -93,6 +94,9 @@ class GpuSource(Protocol):
 
     def use(self, gpu: GpuUuid) -> GpuUse:
         """Ask who uses a GPU; process ids in the caller's namespace."""
+
+    def links(self, gpus: Sequence[GpuUuid]) -> Mapping[frozenset[GpuUuid], Closeness]:
+        """Ask how close each two of these GPUs are; a pair of which the driver tells nothing is left out."""
 
     def wait_events(self, timeout_seconds: float) -> tuple[GpuEvent, ...]:
         """Return the events of the next ``timeout_seconds``; empty when none came."""

@@ -7,6 +7,7 @@ from typing import Final
 
 from cta_group_core.errors import GpuRefused, UnknownComputeCapability
 from cta_group_core.ids import UUID_TEXTS, GpuUuid, GroupId, IdTexts
+from cta_group_core.links import NO_LINKS, GpuLinks
 from cta_group_core.slices import Slice, slice_of
 from cta_group_core.units import GpuUnits, Granularity, granularity_of, sm_count_of, units_of
 from cta_group_plugin.gpu_choice import EVERY_GPU, GpuChoice, GpuOverride
@@ -63,6 +64,8 @@ class Offer:
     withheld: tuple[WithheldGpu, ...] = ()
     texts: IdTexts = UUID_TEXTS
     """By which texts kubelet is told of the groups."""
+    links: GpuLinks = NO_LINKS
+    """How close the GPUs are to each other."""
     by_uuid: Mapping[GpuUuid, ServedGpu] = field(init=False, compare=False)
     withheld_by_uuid: Mapping[GpuUuid, WithheldGpu] = field(init=False, compare=False)
     ids: Mapping[str, GroupId] = field(init=False, compare=False)
@@ -92,6 +95,7 @@ def offer_of(
     choice: GpuChoice = EVERY_GPU,
     owners: Owners = _NOBODY_ELSE,
     texts: IdTexts = UUID_TEXTS,
+    links: GpuLinks = NO_LINKS,
     limits_memory: bool = True,
 ) -> Offer:
     """Decide for each GPU of ``inventory``; ``reserve_mib`` of each is never given out.
@@ -108,7 +112,7 @@ def offer_of(
             served.append(_served(facts, reserve_mib, choice.override_of(facts), limits_memory=limits_memory))
         except GpuRefused as refused:
             withheld.append(WithheldGpu(facts, str(refused)))
-    return Offer(tuple(served), tuple(withheld), texts)
+    return Offer(tuple(served), tuple(withheld), texts, links)
 
 
 def _not_ours(facts: GpuFacts, choice: GpuChoice, owners: Owners) -> WithheldGpu | None:

@@ -14,6 +14,7 @@ from typing import Final, NoReturn
 from cta_group_core.health.inputs import Seen
 from cta_group_core.health.xid_catalogue import XidRule
 from cta_group_core.ids import GpuUuid
+from cta_group_core.links import GpuLinks
 from cta_group_plugin.claims import claims_of
 from cta_group_plugin.driver_threads import Asker, DriverThread
 from cta_group_plugin.errors import DriverAbsent, DriverError, DriverGone
@@ -24,6 +25,7 @@ from cta_group_plugin.id_book import IdBook
 from cta_group_plugin.inventory import Offer, offer_of
 from cta_group_plugin.logs import EventLog
 from cta_group_plugin.lookout import Lookout
+from cta_group_plugin.neighbours import Neighbours
 from cta_group_plugin.occupants import GpuLook
 from cta_group_plugin.poll import Poll, Poller
 from cta_group_plugin.ports import GpuEvent, GpuEventKind
@@ -78,6 +80,7 @@ class Watcher:
         self._on_program_fault = on_program_fault
         self._on_looks = on_looks
         self._poller = Poller(source, asker, self._may_ask, look or Lookout(source, None, None).look)
+        self._neighbours = Neighbours(source, asker)
         self._events = DriverThread("driver events")
         self._poll_soon = asyncio.Event()
         self._failures = 0
@@ -160,13 +163,15 @@ class Watcher:
         self._failures = 0
         if self._ids.lacks(poll.inventory.gpus):
             await self._ids.number(poll.inventory.gpus)
-        self._learn(poll)
+        askable = [gpu for gpu in poll.inventory.gpus if self._may_ask(gpu.uuid)]
+        self._learn(poll, await self._neighbours.links_between(askable))
 
-    def _learn(self, poll: Poll) -> None:
+    def _learn(self, poll: Poll, links: GpuLinks) -> None:
         view = self._state.view
         claims = claims_of(view.other_devices or {}, poll.inventory.gpus)
         owners = {gpu: ", ".join(sorted(resources)) for gpu, resources in claims.items()}
-        offer = _with_silent(self._offer_of(poll.inventory, owners=owners, texts=self._ids.texts), view.offer)
+        offer = self._offer_of(poll.inventory, owners=owners, texts=self._ids.texts, links=links)
+        offer = _with_silent(offer, view.offer)
         for gpu in offer.withheld:
             if gpu not in view.offer.withheld:
                 _log.warning("gpu_withheld", gpu=gpu.facts.uuid, product=gpu.facts.product, reason=gpu.reason)

@@ -19,6 +19,6 @@ def build_library(folder: Path, without: Sequence[str] = ()) -> Path:
         script = folder / "symbols.map"
         script.write_text("{ local: " + "; ".join(without) + "; };\n", encoding="ascii")
         command.append(f"-Wl,--version-script={script}")
-    sources = [str(_HERE / name) for name in ("answers.c", "modes.c", "vitals.c", "world.c")]
+    sources = [str(_HERE / name) for name in ("answers.c", "links.c", "modes.c", "vitals.c", "world.c")]
     subprocess.run([*command, "-o", str(folder / LIBRARY_NAME), *sources], check=True)
     return folder

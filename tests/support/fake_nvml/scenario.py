@@ -16,6 +16,7 @@ A scenario is a text file of lines, read by ``world.c`` at every call:
 ``events MASK``                          supported event types; without the line none
 ``recovery N``, ``remap 1``, ``ecc N``   recovery action, failed row remap, double-bit errors; without the line not told
 ``process PID BYTES KIND``               a process: 0 compute, 1 client of MPS, 2 graphics
+``pair GPU GPU NVLINK ANCESTOR``         how two GPUs are connected, NVML's numbers; -1, or without the line: not told
 ``fail GPU CALL CODE``                   the call returns the code; GPU -1 any, CALL * every call on that GPU
 ``slow GPU CALL MILLISECONDS``           the call takes that long
 ``event GPU TYPE DATA``                  an event; the ones there before an event set was made are lost
@@ -145,7 +146,7 @@ class Scenario:
     driver: str = "580.159.04"
     cuda: int = 13000
     rules: tuple[str, ...] = field(default=())
-    """Lines that begin with fail, slow or event."""
+    """Lines that begin with pair, fail, slow or event."""
 
     def with_failure(self, call: str, code: int, gpu: int = -1) -> Self:
         """Return the scenario in which ``call`` returns ``code``."""
@@ -162,6 +163,10 @@ class Scenario:
     def with_xid(self, gpu: int, xid: int) -> Self:
         """Return the scenario in which one more XID has happened."""
         return self._with(f"event {gpu} {XID} {xid}")
+
+    def with_pair(self, one: int, other: int, *, nvlink: int = -1, ancestor: int = -1) -> Self:
+        """Return the scenario in which two GPUs are so connected: a peer-to-peer status, and a topology level."""
+        return self._with(f"pair {one} {other} {nvlink} {ancestor}")
 
     def write(self, path: Path) -> None:
         """Replace the scenario file at once, so that no reader sees half of it."""

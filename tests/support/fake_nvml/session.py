@@ -28,6 +28,7 @@ def answer_calls(source: NvmlSource) -> None:
         "vitals": lambda uuid: source.vitals(parse_gpu_uuid(uuid)),
         "use": lambda uuid: source.use(parse_gpu_uuid(uuid)),
         "processes": lambda uuid: source.processes(parse_gpu_uuid(uuid)),
+        "links": lambda *uuids: source.links([parse_gpu_uuid(uuid) for uuid in uuids]),
         "wait": lambda seconds: source.wait_events(float(seconds)),
         "close": source.close,
         "get_mode": lambda uuid: modes.get(parse_gpu_uuid(uuid)),

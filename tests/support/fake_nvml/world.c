@@ -43,6 +43,7 @@ static void read_gpu_line(Gpu *gpu, const char *line) {
 static void read_line(const char *line) {
   Rule rule;
   Event event;
+  int one, other, nvlink, ancestor;
   if (sscanf(line, "driver %95s", world.driver) == 1 || sscanf(line, "cuda %d", &world.cuda) == 1) return;
   if (strncmp(line, "gpu\n", 4) == 0 && world.gpu_count < MAX_GPUS) {
     memset(&world.gpus[world.gpu_count++], 0, sizeof(Gpu));
@@ -53,6 +54,10 @@ static void read_line(const char *line) {
   } else if (sscanf(line, "event %d %llu %llu", &event.gpu, &event.type, &event.data) == 3 &&
              world.event_count < MAX_EVENTS) {
     world.events[world.event_count++] = event;
+  } else if (sscanf(line, "pair %d %d %d %d", &one, &other, &nvlink, &ancestor) == 4 && one >= 0 && one < MAX_GPUS &&
+             other >= 0 && other < MAX_GPUS) {
+    world.nvlink[one][other] = world.nvlink[other][one] = nvlink;
+    world.ancestor[one][other] = world.ancestor[other][one] = ancestor;
   } else if (world.gpu_count > 0) {
     read_gpu_line(&world.gpus[world.gpu_count - 1], line);
   } else {
@@ -70,6 +75,8 @@ static void read_world(void) {
     abort();
   }
   world.cuda = world.gpu_count = world.failure_count = world.delay_count = world.event_count = 0;
+  memset(world.nvlink, UNTOLD, sizeof world.nvlink);
+  memset(world.ancestor, UNTOLD, sizeof world.ancestor);
   while (fgets(line, sizeof line, file)) read_line(line);
   fclose(file);
 }

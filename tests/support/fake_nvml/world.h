@@ -6,6 +6,7 @@ enum {
   SUCCESS = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7,
   TIMEOUT = 10, GPU_IS_LOST = 15, ARGUMENT_VERSION_MISMATCH = 25, UNKNOWN = 999
 };
+enum { UNTOLD = -1 };
 enum { MAX_GPUS = 16, MAX_PROFILES = 18, MAX_RULES = 64, MAX_EVENTS = 512, MAX_PROCESSES = 64, TEXT = 96 };
 
 typedef unsigned long long u64;
@@ -29,6 +30,7 @@ typedef struct {
   Gpu gpus[MAX_GPUS];
   Rule failures[MAX_RULES], delays[MAX_RULES];
   Event events[MAX_EVENTS];
+  int nvlink[MAX_GPUS][MAX_GPUS], ancestor[MAX_GPUS][MAX_GPUS]; /* NVML's numbers; UNTOLD: not supported */
 } World;
 
 typedef struct { int index; } Device; /* what a handle points to; one for each index, for the life of the process */

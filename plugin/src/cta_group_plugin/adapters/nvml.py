@@ -7,7 +7,7 @@ never changed, so that either may stop in the middle of a call for ever.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
@@ -16,10 +16,12 @@ import pynvml
 
 from cta_group_core.errors import InvalidText
 from cta_group_core.ids import GpuUuid
+from cta_group_core.links import Closeness
 from cta_group_plugin.adapters.nvml_errors import GPU_GONE, LIBRARY_GONE, code_of, driver_error
 from cta_group_plugin.adapters.nvml_events import EventWatch
 from cta_group_plugin.adapters.nvml_facts import read_facts, read_uuid, text_of
 from cta_group_plugin.adapters.nvml_health import read_processes, read_use, read_vitals
+from cta_group_plugin.adapters.nvml_links import read_links
 from cta_group_plugin.gpu_source import GpuUse, Survey, Vitals, read_inventory
 from cta_group_plugin.ports import BrokenGpu, GpuEvent, GpuEventKind, GpuFacts, GpuProcess, Inventory
 
@@ -106,6 +108,13 @@ class NvmlSource:
     def use(self, gpu: GpuUuid) -> GpuUse:
         """Ask who uses a GPU; process ids in the caller's namespace. Raises DriverError."""
         return self._ask(gpu, read_use, "ask who uses")
+
+    def links(self, gpus: Sequence[GpuUuid]) -> Mapping[frozenset[GpuUuid], Closeness]:
+        """Ask how close each two of these GPUs are. Raises DriverError."""
+        try:
+            return read_links({gpu: pynvml.nvmlDeviceGetHandleByUUID(gpu) for gpu in gpus})
+        except pynvml.NVMLError as error:
+            raise self._driver_error(error, "ask how the GPUs are connected") from error
 
     def processes(self, gpu: GpuUuid) -> tuple[GpuProcess, ...]:
         """Return the processes on a GPU, MPS clients included; process ids in the caller's namespace."""

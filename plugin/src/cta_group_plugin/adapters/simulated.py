@@ -6,8 +6,10 @@ and the index, so that they stay the same over restarts, as kubelet expects of d
 
 import threading
 import uuid
+from collections.abc import Mapping, Sequence
 
 from cta_group_core.ids import GpuUuid
+from cta_group_core.links import Closeness
 from cta_group_core.profiles import GpuProfile
 from cta_group_core.units import SmCountSources
 from cta_group_plugin.gpu_source import GpuUse, Survey, Vitals, read_inventory
@@ -48,6 +50,11 @@ class SimulatedSource:
         """Return none: nothing can run on these GPUs."""
         del gpu
         return GpuUse()
+
+    def links(self, gpus: Sequence[GpuUuid]) -> Mapping[frozenset[GpuUuid], Closeness]:
+        """Return none: no GPU is preferred to another."""
+        del gpus
+        return {}
 
     def wait_events(self, timeout_seconds: float) -> tuple[GpuEvent, ...]:
         """Return none: nothing ever happens to these GPUs."""

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Mapping, Sequence
 
 from cta_group_core.ids import GpuUuid
+from cta_group_core.links import Closeness
 from cta_group_plugin.errors import ApiUnavailable, DriverError, KubeletUnavailable
 from cta_group_plugin.gpu_source import GpuUse, Survey, Vitals
 from cta_group_plugin.ports import Account, BrokenGpu, GpuEvent, GpuFacts, Inventory, MpsDemand, MpsState
@@ -23,6 +24,9 @@ class FakeGpuSource:
         self.used: dict[GpuUuid, GpuUse] = {}
         self.stuck: dict[GpuUuid, threading.Event] = {}
         """A question about one of these GPUs hangs until the event is set."""
+        self.linked: dict[frozenset[GpuUuid], Closeness] | DriverError = {}
+        """How close GPUs are, or what is raised instead."""
+        self.asked_for_links: list[tuple[GpuUuid, ...]] = []
         self.asked: list[GpuUuid] = []
         """Every question about a GPU."""
         self.is_closed = False
@@ -70,6 +74,13 @@ class FakeGpuSource:
         """Return what was set; nobody uses a GPU otherwise."""
         self._ask(gpu)
         return self.used.get(gpu, GpuUse())
+
+    def links(self, gpus: Sequence[GpuUuid]) -> Mapping[frozenset[GpuUuid], Closeness]:
+        """Return what was set of these GPUs, or raise it."""
+        self.asked_for_links.append(tuple(gpus))
+        if isinstance(self.linked, DriverError):
+            raise self.linked
+        return {pair: closeness for pair, closeness in self.linked.items() if pair <= set(gpus)}
 
     def wait_events(self, timeout_seconds: float) -> tuple[GpuEvent, ...]:
         """Return the first event that comes within the time."""
