@@ -145,7 +145,7 @@ class MpsState:
     ready: bool
     """For a shared GPU: it answers and has the demanded limits. For a whole one: there is no daemon in the way."""
     reason: str
-    """Why it is not ready, in words; empty when it is."""
+    """In words; empty when it is ready."""
     sm_percent: int = 0
     """Ceiling that new clients have now."""
     memory_mib: int = 0
@@ -165,7 +165,6 @@ class MpsControl(Protocol):
         """Ask for one daemon per demand with at least that ceiling; return the state of each.
 
         ``generation``, ns since boot, is when kubelet took this plugin, 0 before: of two plugins the newer one decides.
-
         Level-triggered: the call carries everything that is wanted, and may be repeated at any time. A GPU that is
         not named needs no daemon. Never raises for a supervisor that is away: every state says so instead.
         """

@@ -62,8 +62,7 @@ class NodeView:
     generation: int = 0
     """From when on this process decides over MPS, ns since boot; 0: not yet. See :mod:`.generation`."""
     other_in_charge: bool = False
-    """Another process of ours serves this node beside this one: it comes after this one, or this one has yet to
-    register. That one tells kubelet and the API how the node is."""
+    """Another process of ours tells kubelet and the API how the node is; see :mod:`.charge`."""
 
     @property
     def may_register(self) -> bool:
@@ -191,13 +190,9 @@ class NodeState:
     def learn_account(self, account: Account, *, asked_at: float, unlisted: Sequence[Holder] = ()) -> None:
         """Take kubelet's account, and whom its List leaves out; ``asked_at`` is when it was asked, by :meth:`now`."""
         self._ledger.listed(account, asked_at=asked_at)
-        self._become(
-            holders=self._ledger.holders(),
-            unlisted=tuple(unlisted),
-            holders_are_known=True,
-            account_problem="",
-            generation=self._generations.settle(asked_at),
-        )
+        self._become(holders=self._ledger.holders(), unlisted=tuple(unlisted))
+        generation = self._generations.settle(asked_at)
+        self._become(holders_are_known=True, account_problem="", generation=generation)
 
     def learn_texts(self, texts: IdTexts) -> None:
         """Note by which texts kubelet is told of the groups from now on."""
