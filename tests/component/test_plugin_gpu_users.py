@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator
 import grpc.aio
 import pytest
 
+from busy_node import BusyNode
 from cta_group_core.health.state import HealthRules
 from cta_group_core.ids import GroupId
 from cta_group_plugin.pod_events import PodEvent
 from cta_group_plugin.report import ConditionReport, GpuReport
 from cta_group_plugin.settings import HealthSettings
 from cta_group_plugin.testing import Admitted, Ask, FakeKubelet
-from gpu_looks import BusyNode, Program, held
+from gpu_looks import Program, held
 from plugin_running import FakeNode, registered_plugin, short_folder
 from plugin_values import account, gpu, inventory, pod, uuid_of
 

@@ -2,18 +2,15 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cta_group_core.ids import GpuUuid
 from cta_group_core.names import DEFAULT_RESOURCE_NAME
 from cta_group_plugin.adapters.checkpoint import CHECKPOINT
 from cta_group_plugin.gpu_source import GpuUse, ProcessFacts
 from cta_group_plugin.occupants import GpuLook
 from cta_group_plugin.pod_cgroups import PodOfProcess
-from cta_group_plugin.ports import GpuProcess, MpsDemand, MpsState, PodDevices
-from cta_group_plugin.testing import FakeMpsControl
-from plugin_running import FakeNode
+from cta_group_plugin.ports import GpuProcess, PodDevices
 
 TOTAL_MIB = 81_079
 
@@ -102,40 +99,3 @@ def write_record(folder: Path, held: Iterable[PodDevices]) -> None:
     unfinished = folder / "record.new"
     unfinished.write_text(json.dumps({"Data": {"PodDeviceEntries": entries}, "Checksum": 0}))
     unfinished.replace(folder / CHECKPOINT)
-
-
-class ClientTellingMps(FakeMpsControl):
-    """A supervisor whose daemons tell their clients."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.clients: dict[GpuUuid, tuple[int, ...]] = {}
-
-    def _state(self, demand: MpsDemand) -> MpsState:
-        return replace(super()._state(demand), client_pids=self.clients.get(demand.gpu, ()))
-
-
-@dataclass
-class BusyNode:
-    """A fake node, and the programs on its GPUs as the driver, the kernel and kubelet tell of them."""
-
-    node: FakeNode
-    mps: ClientTellingMps = field(default_factory=ClientTellingMps)
-    pods: tuple[PodDevices, ...] | None = ()
-    sees_all: bool = True
-    _seen: dict[int, ProcessFacts] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.node.mps = self.mps
-        self.node.processes = self
-        self.node.read_record = lambda: self.pods
-
-    def runs(self, gpu: GpuUuid, *programs: Program, extra_mib: int = 0) -> None:
-        """Let exactly these programs be on a GPU from now on."""
-        self._seen = dict(seen_of(programs))
-        self.node.gpus.used[gpu] = use_of(programs, extra_mib=extra_mib)
-
-    def look(self, pids: Iterable[int]) -> Mapping[int, ProcessFacts]:
-        """Answer as the host's kernel does."""
-        seen = self._seen
-        return {pid: seen[pid] for pid in pids if pid in seen}

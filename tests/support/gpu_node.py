@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -26,7 +26,9 @@ from cta_group_plugin.settings import SUPERVISOR_SOCKET_NAME
 from cta_group_plugin.testing.kubelet import FakeKubelet
 from cta_group_plugin.testing.pods import Admitted, Ask
 from gpu_client import GpuClient, gpu_client
+from gpu_pods import PodsOfNode
 from gpu_processes import CONTROL_DAEMON, SERVER, kill_mps_processes, mps_processes, plugin_command
+from http_probe import fetch, free_address
 
 _INHERITED: Final = ("PATH", "LD_LIBRARY_PATH")
 _VISIBLE: Final = "CUDA_VISIBLE_DEVICES"
@@ -39,6 +41,9 @@ class Tenant:
     admitted: Admitted
     ready_seconds: float
     """From the question of kubelet whether it may start to the answer that it may."""
+    pod: PodName | None = None
+    pod_uid: str | None = None
+    """Where somebody tells which process is in which pod."""
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -64,8 +69,11 @@ class Tenant:
 class GpuNode:
     """Make it with :func:`gpu_node`."""
 
-    def __init__(self, root: Path, kubelet: FakeKubelet, started: ExitStack) -> None:
+    def __init__(self, root: Path, kubelet: FakeKubelet, started: ExitStack, pods: PodsOfNode | None) -> None:
+        """``pods``: None where nobody tells which process is in which pod."""
         self.root = root
+        self.pods = pods
+        self._metrics_address = free_address()
         self.mps_root = root / "mps"
         self.kubelet = kubelet
         self._started = started
@@ -102,21 +110,53 @@ class GpuNode:
         """
         await until((self.mps_root / SUPERVISOR_SOCKET_NAME).exists, "the supervisor serves")
         sockets = ["--device-plugin-dir", str(self.kubelet.folder), "--pod-resources-socket", str(self.root / "pods")]
-        words = ["run", "--source", "nvml", "--no-publish", "--mps-root", str(self.mps_root), "--metrics-address", ""]
+        words = ["run", "--source", "nvml", "--no-publish", "--mps-root", str(self.mps_root), "--poll-seconds", "1"]
+        words += ["--metrics-address", self._metrics_address, "--state-dir", str(self.root / "state")]
+        if self.pods:
+            words += ["--processes-dir", str(self.pods.processes)]
         self._started.enter_context(plugin_command([*words, *sockets], self.root / "plugin.log"))
         await self.kubelet.until(lambda kubelet: "Healthy" in kubelet.devices.values(), deadline_seconds=60)
 
     async def tenant(self, groups: int) -> Tenant:
         """Admit a pod and return once its container may start; raises AioRpcError when it must wait for too long."""
         self._tenants += 1
-        (admitted,) = await self.kubelet.admit(PodName("team", f"pod-{self._tenants}"), [Ask("server", groups)])
-        return await self.started(admitted)
+        pod = PodName("team", f"pod-{self._tenants}")
+        (admitted,) = await self.kubelet.admit(pod, [Ask("server", groups)])
+        uid = self.pods.hold(self._tenants, admitted.ids) if self.pods else None
+        return replace(await self.started(admitted), pod=pod, pod_uid=uid)
+
+    def delete(self, tenant: Tenant) -> None:
+        """End the pod of a tenant whose programs have ended; its groups are free."""
+        assert tenant.pod, "it came by itself"
+        self.kubelet.delete(tenant.pod)
+        if self.pods and tenant.pod_uid:
+            self.pods.release(tenant.pod_uid)
 
     async def started(self, admitted: Admitted) -> Tenant:
         """Let a container start, or start again."""
         began = time.monotonic()
         await self.kubelet.start_container(admitted)
         return Tenant(admitted, time.monotonic() - began)
+
+    async def started_again(self, tenant: Tenant) -> Tenant:
+        """Let the container of a tenant start again."""
+        again = await self.started(tenant.admitted)
+        return replace(again, pod=tenant.pod, pod_uid=tenant.pod_uid)
+
+    async def figure(self, name: str, gpu: GpuUuid) -> float | None:
+        """Return one of the plugin's figures about a GPU; None when it does not tell it."""
+        lines = (await asyncio.to_thread(fetch, f"http://{self._metrics_address}/metrics")).splitlines()
+        found = [line for line in lines if line.startswith(f"cta_group_{name}{{") and f'gpu_uuid="{gpu}"' in line]
+        return float(found[0].rpartition(" ")[2]) if found else None
+
+    async def until_figure(self, name: str, gpu: GpuUuid, value: float, *, seconds: float = 30.0) -> float:
+        """Wait until the plugin tells a figure and return how long that took."""
+        began, told = time.monotonic(), await self.figure(name, gpu)
+        while told != value:
+            assert time.monotonic() - began < seconds, f"{name} is {told}, not {value}"
+            await asyncio.sleep(0.1)
+            told = await self.figure(name, gpu)
+        return time.monotonic() - began
 
     def client(
         self,
@@ -155,13 +195,17 @@ class GpuNode:
 
 
 @asynccontextmanager
-async def gpu_node() -> AsyncIterator[GpuNode]:
-    """Make a node with both processes running; nothing of it is left after the block."""
+async def gpu_node(*, has_pods: bool = False) -> AsyncIterator[GpuNode]:
+    """Make a node with both processes running; nothing of it is left after the block.
+
+    With ``has_pods`` the plugin can tell in which pod a process is, as it can on a node of a cluster.
+    """
     with tempfile.TemporaryDirectory(prefix="cta-gpu-") as folder, ExitStack() as started:
         root = _made_passable(Path(folder))
         started.callback(kill_mps_processes, root / "mps")
         async with FakeKubelet(root / "plugins", pod_resources_socket=root / "pods") as kubelet:
-            node = GpuNode(root, kubelet, started)
+            pods = PodsOfNode(root / "processes", root / "plugins") if has_pods else None
+            node = GpuNode(root, kubelet, started, pods)
             try:
                 node.start_supervisor()
                 await node.start_plugin()
