@@ -77,6 +77,58 @@ async def test_a_gpu_whose_memory_never_comes_back_is_suspect(nvml_library: Path
             await node.kubelet.start_container(first)
 
 
+async def test_everything_that_is_known_of_a_gpu_is_published(nvml_library: Path) -> None:
+    """The recorded H200, as its node's CTANode has it: every fact, its health, its holders, and who else is on it."""
+    async with nvml_node(nvml_library, gpu_with()) as node:
+        await node.until_groups(128)
+        (admitted,) = await node.kubelet.admit(pod("vllm-0"), [Ask("main", 32)])
+        node.records(held(UIDS[0], admitted.ids))
+        await node.until(lambda told: bool(told.gpus()[0]["allocations"]) and "foreignMemoryMiB" in told.gpus()[0])
+        told, status = node.gpus()[0], node.status()
+    link = {"width": 16, "widthMax": 16, "generation": 5, "generationMax": 5}
+    held_there = {"namespace": "team-a", "pod": "vllm-0", "container": "main", "groups": 32, "memoryMiB": 35532}
+    assert told == {
+        "uuid": recorded_h200().uuid,
+        "index": 0,
+        "minor": recorded_h200().minor,
+        "product": "NVIDIA H200",
+        "computeCapability": "9.0",
+        "smCount": 132,
+        "capacity": 128,
+        "minimum": 8,
+        "step": 8,
+        "memoryMiB": 143155,
+        "driverReservedMiB": 615,
+        "reserveMiB": 1024,
+        "pciBusId": recorded_h200().pci.lower().removeprefix("0000"),
+        "link": link,
+        "copyEngines": 8,
+        "migMode": "Disabled",
+        "computeMode": "Default",
+        "persistenceMode": bool(recorded_h200().persistence),
+        "foreignMemoryMiB": 0,
+        "health": "Healthy",
+        "free": 96,
+        "largestFit": 96,
+        "allocations": [held_there],
+    }
+    assert (status["driverVersion"], status["cudaVersion"], status["simulated"]) == ("580.159.04", "13.0", False)
+    assert status["enforcement"] == {
+        "backend": "percentage",
+        "mode": "cooperative",
+        "compute": True,
+        "memory": True,
+    }
+    assert {one["type"] for one in status["conditions"]} == {
+        "Registered",
+        "GPUsHealthy",
+        "MPSReady",
+        "ClientsLimited",
+        "Compatible",
+        "HoldersKnown",
+    }
+
+
 async def test_users_of_a_gpu_are_told_apart(nvml_library: Path) -> None:
     """A tenant outside MPS is named with its pod, a program of nobody's by its name, each with what it uses."""
     async with nvml_node(nvml_library, gpu_with(), "--mps-socket=/nonexistent/supervisor.sock") as node:

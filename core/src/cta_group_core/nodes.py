@@ -98,6 +98,7 @@ class GpuStatus(ApiModel):
     minimum: int = 0
     step: int = 0
     memory_mib: int = Field(default=0, description="Memory as CUDA reports it")
+    driver_reserved_mib: int | None = Field(default=None, description="Kept by the driver beside that")
     reserve_mib: int = Field(default=0, description="Memory that is never given out")
     minor: int | None = None
     pci_bus_id: str | None = None

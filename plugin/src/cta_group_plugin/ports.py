@@ -27,6 +27,8 @@ class GpuFacts:
     """As CUDA reports it: NVML's total less its reserved part. ``None`` on unified-memory parts."""
     mig_enabled: bool
     mig_pending: bool
+    driver_reserved_mib: int | None = None
+    """What the driver keeps of NVML's total; no program can have it."""
     minor: int | None = None
     pci_bus_id: str | None = None
     """In sysfs' form: ``0000:1b:00.0``, lower case."""

@@ -83,6 +83,7 @@ class GpuReport:
     minimum: int = 0
     step: int = 0
     memory_mib: int = 0
+    driver_reserved_mib: int | None = None
     reserve_mib: int = 0
     minor: int | None = None
     pci_bus_id: str | None = None

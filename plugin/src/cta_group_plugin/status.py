@@ -121,6 +121,7 @@ def _facts(facts: GpuFacts) -> GpuReport:
         product=facts.product,
         compute_capability=str(facts.capability),
         memory_mib=facts.memory_total_mib or 0,
+        driver_reserved_mib=facts.driver_reserved_mib,
         minor=facts.minor,
         pci_bus_id=facts.pci_bus_id,
         link=facts.link,

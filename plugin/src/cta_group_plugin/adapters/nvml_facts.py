@@ -33,7 +33,7 @@ def read_facts(handle: Any, index: int, sysfs_root: Path) -> GpuFacts:
     profile = largest_instance_profile(handle)
     mig_now, mig_pending = told(lambda: pynvml.nvmlDeviceGetMigMode(handle)) or (0, 0)
     pci_bus_id = read_pci_bus_id(handle)
-    memory_mib, shares_host_memory = read_memory(handle)
+    memory_mib, reserved_mib, shares_host_memory = read_memory(handle)
     major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(handle)
     return GpuFacts(
         uuid=read_uuid(handle),
@@ -45,6 +45,7 @@ def read_facts(handle: Any, index: int, sysfs_root: Path) -> GpuFacts:
             cuda_cores=told(lambda: int(pynvml.nvmlDeviceGetNumGpuCores(handle))),
         ),
         memory_total_mib=memory_mib,
+        driver_reserved_mib=reserved_mib,
         mig_enabled=mig_now == pynvml.NVML_DEVICE_MIG_ENABLE,
         mig_pending=mig_pending == pynvml.NVML_DEVICE_MIG_ENABLE,
         minor=told_if_possible(lambda: int(pynvml.nvmlDeviceGetMinorNumber(handle))),
@@ -58,19 +59,19 @@ def read_facts(handle: Any, index: int, sysfs_root: Path) -> GpuFacts:
     )
 
 
-def read_memory(handle: Any) -> tuple[int | None, bool]:
-    """Return the memory that CUDA reports (the total less the driver's reserved part, whole MiB), and who shares it.
+def read_memory(handle: Any) -> tuple[int | None, int | None, bool]:
+    """Return the memory that CUDA reports, the driver's own part beside it, whole MiB, and whether the host shares it.
 
-    None where the driver has no such figure, because the GPU uses the host's memory (then the second is true), or
-    because it is too old to tell the reserved part.
+    None where the driver has no such figure, because the GPU uses the host's memory (then the third is true), or
+    because it is too old to tell its own part.
     """
     try:
         memory = pynvml.nvmlDeviceGetMemoryInfo(handle, version=pynvml.nvmlMemory_v2)
     except pynvml.NVMLError as error:
         if code_of(error) in NOT_TOLD:
-            return None, code_of(error) == pynvml.NVML_ERROR_NOT_SUPPORTED
+            return None, None, code_of(error) == pynvml.NVML_ERROR_NOT_SUPPORTED
         raise
-    return (memory.total - memory.reserved) // _BYTES_PER_MIB, False
+    return (memory.total - memory.reserved) // _BYTES_PER_MIB, memory.reserved // _BYTES_PER_MIB, False
 
 
 def largest_instance_profile(handle: Any) -> Any | None:

@@ -81,6 +81,7 @@ def _facts(profile: GpuProfile, index: int, node_name: str) -> GpuFacts:
             profile_sms=profile.sm_count if profile.has_mig else None, cuda_cores=profile.cuda_cores
         ),
         memory_total_mib=profile.memory_total_mib,
+        driver_reserved_mib=profile.nvml_reserved_mib,
         mig_enabled=False,
         mig_pending=False,
         minor=index,
