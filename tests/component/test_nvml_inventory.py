@@ -135,14 +135,15 @@ def test_facts_that_a_gpu_does_not_tell_are_none(start_driver: StartDriver) -> N
 
 
 def test_numa_node_comes_from_sysfs(start_driver: StartDriver, tmp_path: Path) -> None:
-    """The NUMA node is what sysfs says; -1 and a missing file mean that there is none."""
-    for bus_id, node in (("0000:1b:00.0", "1\n"), ("0000:1c:00.0", "-1\n")):
+    """The NUMA node is what sysfs says, in PCI domains above 0 too; -1 and a missing file mean that there is none."""
+    for bus_id, node in (("0000:1b:00.0", "1\n"), ("0000:1c:00.0", "-1\n"), ("000f:01:00.0", "3\n")):
         device = tmp_path / "sys/bus/pci/devices" / bus_id
         device.mkdir(parents=True)
         (device / "numa_node").write_text(node, encoding="ascii")
-    driver = start_driver(node_of("h200", 3))
+    far = replace(recorded_h200(), pci="0000000F:01:00.0", uuid="GPU-far")
+    driver = start_driver(Scenario(gpus=(*node_of("h200", 3).gpus, far)))
     driver.open()
-    assert [gpu.numa_node for gpu in driver.inventory().gpus] == [1, None, None]
+    assert [gpu.numa_node for gpu in driver.inventory().gpus] == [1, None, None, 3]
 
 
 def test_a_driver_older_than_a_call_serves_with_less(nvml_library: Path, tmp_path: Path) -> None:

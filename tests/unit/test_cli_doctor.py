@@ -61,6 +61,15 @@ def test_the_same_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert (one["severity"], one["nodes"]) == ("warning", ["gpu-1"])
 
 
+def test_a_named_node_comes_with_the_way_to_ask_it(capsys: pytest.CaptureFixture[str]) -> None:
+    """What no object of the cluster tells, the doctor in the plugin's pod does."""
+    ended, text = printed(capsys, WELL, "gpu-1")
+    assert ended is Exit.FINE
+    pod = WELL.pods[0].metadata
+    assert f"kubectl -n {pod.namespace} exec {pod.name} -- cta-group-plugin doctor" in text
+    assert "exec" not in printed(capsys, WELL)[1]
+
+
 def test_what_is_only_worth_knowing_leaves_the_exit_status_at_0(capsys: pytest.CaptureFixture[str]) -> None:
     """Simulated GPUs are told and need nobody."""
     ended, text = printed(capsys, on_node(simulated=True))

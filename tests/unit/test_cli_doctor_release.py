@@ -138,6 +138,21 @@ def test_pods_without_the_runtime_class_that_brings_the_gpu() -> None:
     assert found(with_plugin().but(tenants=[tenant(runtimeClassName="nvidia")])) == []
 
 
+def test_pods_where_the_driver_is_a_folder_and_no_runtime_is_known() -> None:
+    """Variables bring a GPU only where an NVIDIA runtime reads them."""
+    _, mps, operator = WELL.workloads
+
+    def with_plugin(*args: str) -> FakeDoctorReader:
+        plugin = workload("plugin", "run", "--driver-root=/driver", *args)
+        return WELL.but(workloads=[plugin, mps, operator])
+
+    told = only(with_plugin("--device-list=envvar"))
+    assert "1 pods (team-a/vllm-0) get the environment of a slice and no GPU" in told.finding.sentence
+    assert "deviceList: cdi" in told.finding.remedy
+    assert found(with_plugin("--device-list=cdi")) == []
+    assert found(with_plugin().but(tenants=[tenant(runtimeClassName="nvidia")])) == []
+
+
 def test_a_runtime_class_from_where_mps_cannot_be_reached() -> None:
     """A sandbox is known by its handler, whatever the class is called."""
     kata = RuntimeClass.model_validate({"metadata": {"name": "safe"}, "handler": "kata-qemu"})

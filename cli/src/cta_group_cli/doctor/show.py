@@ -72,9 +72,20 @@ def _facts(facts: Facts, told: Sequence[Told]) -> dict[str, object]:
     }
 
 
+def _looks_closer(facts: Facts) -> Sequence[str]:
+    """Return how the named node is asked what no object of the cluster tells."""
+    if facts.asked_for is None or not (pods := facts.pods_of("plugin", facts.asked_for)):
+        return ()
+    meta = pods[0].metadata
+    command = f"kubectl -n {meta.namespace} exec {meta.name} -- cta-group-plugin doctor"
+    what = "its driver's answers, CDI specifications, the container toolkit's MPS folder, names of processes"
+    return (f"The node itself knows more ({what}):\n  {command}",)
+
+
 def _text(facts: Facts, told: Sequence[Told]) -> str:
     parts = [one.as_text() for one in told]
     parts += [f"NOT CHECKED, {entry}" for entry in facts.unread]
+    parts += _looks_closer(facts)
     nodes = f"{len(facts.names)} node{'' if len(facts.names) == 1 else 's'}"
     parts.append(f"{len(told)} findings; {nodes} examined." if told else f"Nothing is wrong; {nodes} examined.")
     return "\n\n".join(parts)

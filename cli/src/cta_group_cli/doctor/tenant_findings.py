@@ -42,6 +42,15 @@ def runtime_findings(facts: Facts) -> Iterator[Finding]:
             "without it get the environment of a slice and no GPU",
             f"set runtimeClassName: {needed} in those pods, or deviceList: cdi in the chart's values",
         )
+    elif plugin.option("--driver-root") and by_variables and without:
+        yield Finding(
+            Severity.WARNING,
+            "device list envvar",
+            "the driver is a folder of the host, so no NVIDIA runtime is known that reads a container's variables: "
+            f"where there is none, {_named(without)} get the environment of a slice and no GPU",
+            "set deviceList: cdi in the chart's values (cdi.gpuKind empty where no toolkit describes the GPUs), or the "
+            "class of an NVIDIA runtime in those pods",
+        )
     handlers = {one.metadata.name: one.handler for one in facts.classes}
     yield from _sandboxed(facts, handlers)
 
