@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -37,11 +37,15 @@ class SmallDisk:
         """Give the room back."""
         (self.seen.root / "filler").unlink()
 
-    async def sync(self, *gpus: GpuUuid) -> dict[GpuUuid, MpsState]:
-        """Demand a share of each GPU."""
+    async def until(self, is_so: Callable[[Mapping[GpuUuid, MpsState]], bool], *gpus: GpuUuid) -> None:
+        """Demand a share of each GPU, again and again, until the states are as they should be."""
         client = SupervisorClient(self.seen.root / "supervisor.sock")
+
+        async def so() -> bool:
+            return is_so(await client.sync([share(gpu) for gpu in gpus]))
+
         try:
-            return dict(await client.sync([share(gpu) for gpu in gpus]))
+            await eventually(so, "the states are as they should be")
         finally:
             await client.close()
 
@@ -64,20 +68,13 @@ async def test_a_full_disk_stops_nothing_that_runs_and_starts_nothing() -> None:
     """A daemon that runs takes clients and larger shares; another GPU waits with the reason, and starts with room."""
     with simulated_node() as node, supervisor_on_a_small_disk(node) as disk:
         await eventually((disk.seen.root / "supervisor.sock").exists, "the supervisor serves")
-        assert (await disk.sync(ONE))[ONE].ready
+        await disk.until(lambda states: states[ONE].ready, ONE)
         pid = disk.seen.pid(ONE)
         assert pid is not None
         disk.fill()
-        states = await disk.sync(ONE, TWO)
-        assert states[ONE].ready
-        assert not states[TWO].ready
-        assert "No space left on device" in states[TWO].reason
+        await disk.until(lambda states: states[ONE].ready and "No space left on device" in states[TWO].reason, ONE, TWO)
         with disk.seen.client(ONE) as client:
             assert client.answer == {"sm_percent": 25, "memory_mib": 17766}
         assert is_alive(pid)
         disk.clear()
-
-        async def ready() -> bool:
-            return (await disk.sync(ONE, TWO))[TWO].ready
-
-        await eventually(ready, "the second GPU is ready when there is room")
+        await disk.until(lambda states: states[ONE].ready and states[TWO].ready, ONE, TWO)

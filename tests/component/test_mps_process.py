@@ -56,14 +56,23 @@ def command(node: SimulatedNode) -> list[str]:
     return [str(PROGRAM), "mps", "--mps-root", str(node.root), "--simulated", "--metrics-address", "127.0.0.1:0"]
 
 
-async def sync(node: SimulatedNode, *demands: MpsDemand) -> dict[GpuUuid, MpsState]:
-    """Ask over the socket as the device plugin does, once it is there."""
+async def settled(
+    node: SimulatedNode, demand: MpsDemand = QUARTER, is_so: Callable[[MpsState], bool] = lambda state: state.ready
+) -> MpsState:
+    """Ask over the socket, once it is there, again and again as the device plugin does; return the state that is so."""
     await eventually(node.settings.mps_socket.exists, "the supervisor's socket is there")
     client = SupervisorClient(node.settings.mps_socket)
+    told: list[MpsState] = []
+
+    async def so() -> bool:
+        told.append((await client.sync([demand]))[demand.gpu])
+        return is_so(told[-1])
+
     try:
-        return dict(await client.sync(demands))
+        await eventually(so, "the state is as it should be")
     finally:
         await client.close()
+    return told[-1]
 
 
 async def test_the_plugin_gets_its_daemon_over_the_socket(
@@ -71,7 +80,7 @@ async def test_the_plugin_gets_its_daemon_over_the_socket(
 ) -> None:
     """A Sync over the socket answers with the daemon ready; only our own user may use the socket."""
     start_supervisor()
-    assert await sync(node, QUARTER) == {GPU: MpsState(ready=True, reason="", sm_percent=25, memory_mib=17766)}
+    assert await settled(node) == MpsState(ready=True, reason="", sm_percent=25, memory_mib=17766)
     assert stat.S_IMODE(node.settings.mps_socket.stat().st_mode) == 0o600
 
 
@@ -80,7 +89,7 @@ async def test_clients_of_any_user_reach_the_pipe_folder(
 ) -> None:
     """Whatever the supervisor's umask, other users can pass to the pipe's socket, and cannot write beside it."""
     start_supervisor()
-    await sync(node, QUARTER)
+    await settled(node)
     pipe = node.pipe(GPU)
     assert [stat.S_IMODE(folder.stat().st_mode) for folder in (pipe.parent, pipe)] == [0o755, 0o755]
     assert stat.S_IMODE((pipe / "simulated.sock").stat().st_mode) & 0o002
@@ -95,14 +104,13 @@ async def test_a_pipe_that_is_shut_to_other_users_is_told(
 ) -> None:
     """Containers run as any user, so a socket or folder that only root passes keeps them waiting with its mode."""
     start_supervisor()
-    assert (await sync(node, QUARTER))[GPU].ready
+    await settled(node)
     path = node.root / GPU / shut
     path.chmod(mode)
-    state = (await sync(node, QUARTER))[GPU]
-    assert not state.ready
+    state = await settled(node, is_so=lambda state: not state.ready)
     assert state.reason == f"{path} has mode {mode:04o} and shuts out clients that do not run as root"
     path.chmod(open_again)
-    assert (await sync(node, QUARTER))[GPU].ready
+    await settled(node)
 
 
 async def test_clients_and_losses_are_told_over_the_socket(
@@ -110,21 +118,15 @@ async def test_clients_and_losses_are_told_over_the_socket(
 ) -> None:
     """The plugin learns which processes are clients, and who died with a daemon, when and why."""
     start_supervisor()
-    await sync(node, QUARTER)
+    await settled(node)
     before = time.time()
     with node.client(GPU) as client:
         own = os.getpid()
-        assert (await sync(node, QUARTER))[GPU].client_pids == (client.pid,) == (own,)
+        state = await settled(node, is_so=lambda state: bool(state.client_pids))
+        assert state.client_pids == (client.pid,) == (own,)
         os.kill(node.pid(GPU) or 0, signal.SIGKILL)
         await eventually(client.is_dead, "the client is dead with its daemon")
-    states: list[MpsState] = []
-
-    async def ready() -> bool:
-        states.append((await sync(node, QUARTER))[GPU])
-        return states[-1].ready
-
-    await eventually(ready, "another daemon serves")
-    loss = states[-1].loss
+    loss = (await settled(node, is_so=lambda state: state.ready and state.loss is not None)).loss
     assert loss is not None
     assert (loss.client_pids, loss.reason) == ((own,), "the daemon ended by SIGKILL")
     assert before <= loss.at <= time.time()
@@ -133,8 +135,8 @@ async def test_clients_and_losses_are_told_over_the_socket(
 async def test_a_whole_gpu_is_demanded_over_the_socket(node: SimulatedNode, start_supervisor: StartSupervisor) -> None:
     """Its state is ready without a daemon, and its compute mode Default."""
     start_supervisor()
-    await sync(node, QUARTER)
-    assert (await sync(node, whole_demand(GPU)))[GPU] == MpsState(ready=True, reason="")
+    await settled(node)
+    assert await settled(node, whole_demand(GPU)) == MpsState(ready=True, reason="")
     assert node.pid(GPU) is None
     assert SimulatedComputeModes(node.root).get(GPU) is ComputeMode.DEFAULT
 
@@ -144,7 +146,7 @@ async def test_a_supervisor_killed_hard_leaves_its_daemon_to_the_next(
 ) -> None:
     """After kill -9 daemon and client live on, and the next supervisor takes the daemon over as it is."""
     first = start_supervisor()
-    await sync(node, QUARTER)
+    await settled(node)
     pid = node.pid(GPU)
     assert pid is not None
     assert os.getsid(pid) == pid, "the daemon leads a session of its own"
@@ -154,7 +156,7 @@ async def test_a_supervisor_killed_hard_leaves_its_daemon_to_the_next(
         node.settings.mps_socket.unlink()  # what the killed one left; the wait of sync is for the next one's
         assert node.pid(GPU) == pid
         start_supervisor()
-        assert (await sync(node, QUARTER))[GPU].ready
+        await settled(node)
         assert node.pid(GPU) == pid
         assert not client.is_dead()
 
@@ -162,7 +164,7 @@ async def test_a_supervisor_killed_hard_leaves_its_daemon_to_the_next(
 async def test_sigterm_without_clients_ends_the_daemon(node: SimulatedNode, start_supervisor: StartSupervisor) -> None:
     """An idle node is left clean: no daemon, no socket, exit code 0."""
     process = start_supervisor()
-    await sync(node, QUARTER)
+    await settled(node)
     process.send_signal(signal.SIGTERM)
     assert process.wait(60) == 0
     assert node.pid(GPU) is None
@@ -172,7 +174,7 @@ async def test_sigterm_without_clients_ends_the_daemon(node: SimulatedNode, star
 async def test_sigterm_with_clients_leaves_the_daemon(node: SimulatedNode, start_supervisor: StartSupervisor) -> None:
     """A client keeps its daemon when the supervisor ends."""
     process = start_supervisor()
-    await sync(node, QUARTER)
+    await settled(node)
     with node.client(GPU) as client:
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
@@ -185,7 +187,7 @@ async def test_sigterm_leaves_a_daemon_that_does_not_say(
 ) -> None:
     """A daemon that does not answer may have clients, so it is left as it is, and the supervisor ends all the same."""
     process = start_supervisor()
-    await sync(node, QUARTER)
+    await settled(node)
     node.fail(GPU, "no-answer")
     process.send_signal(signal.SIGTERM)
     assert process.wait(60) == 0
@@ -195,11 +197,11 @@ async def test_sigterm_leaves_a_daemon_that_does_not_say(
 async def test_a_second_supervisor_is_refused(node: SimulatedNode, start_supervisor: StartSupervisor) -> None:
     """Two supervisors of one folder would start two daemons for a GPU: the second ends with a sentence."""
     start_supervisor()
-    await sync(node, QUARTER)
+    await settled(node)
     second = refused(node)
     assert second.returncode == 2
     assert "another supervisor" in second.stderr
-    assert (await sync(node, QUARTER))[GPU].ready
+    await settled(node)
 
 
 async def test_nonsense_is_refused_with_the_reason(node: SimulatedNode, start_supervisor: StartSupervisor) -> None:
@@ -236,7 +238,7 @@ async def test_probes_and_metrics_are_served(node: SimulatedNode, start_supervis
     """The supervisor is live and ready over HTTP, and its metrics name the GPU."""
     address = free_address()
     start_supervisor("--metrics-address", address)
-    await sync(node, QUARTER)
+    await settled(node)
     bodies = {path: fetch(f"http://{address}{path}") for path in ("/healthz", "/readyz", "/metrics")}
     assert (bodies["/healthz"], bodies["/readyz"]) == ("ok\n", "ok\n")
     assert re.search(r'cta_group_mps_daemon_sm_percent\{gpu_uuid="GPU-1"\} 25\.0', bodies["/metrics"])

@@ -150,6 +150,7 @@ async def test_killed_plugin_is_replaced_by_the_next() -> None:
                     lambda kubelet: len(kubelet.registered) == 2 and set(kubelet.devices.values()) == {"Healthy"}
                 )
                 assert sorted(kubelet.devices) == devices
+                assert set(kubelet.devices.values()) == {"Healthy"}
                 (other,) = await kubelet.admit(pod("b"), [Ask("main", 64)])
                 assert not set(held.ids) & set(other.ids)
                 await kubelet.start_container(held)

@@ -7,6 +7,7 @@ from pathlib import Path
 import grpc.aio
 
 from cta_group_plugin.adapters.supervisor_client import SupervisorClient
+from cta_group_plugin.mps_trouble import MpsTrouble
 from cta_group_plugin.ports import MpsDemand, MpsState
 from cta_group_plugin.supervisor_api import supervisor_pb2 as api
 from cta_group_plugin.supervisor_api.supervisor_pb2_grpc import (
@@ -31,7 +32,8 @@ class FakeSupervisor(MpsSupervisorServicer):
         """Answer two GPUs."""
         self.asked.append(request)
         ready = api.State(gpu_uuid=uuid_of(0), ready=True, sm_percent=25, memory_mib=19996)
-        waiting = api.State(gpu_uuid=uuid_of(1), reason=f"GPU {uuid_of(1)}: its MPS daemon is starting")
+        told = f"GPU {uuid_of(1)}: MPS server 7 is in state FAULT"
+        waiting = api.State(gpu_uuid=uuid_of(1), reason=told, trouble=api.TROUBLE_FAULT)
         return api.SyncReply(states=[ready, waiting])
 
     async def Look(  # noqa: N802 - the name in the .proto file
@@ -66,7 +68,7 @@ async def test_demands_go_out_and_states_come_back() -> None:
             await server.stop(None)
     assert states == {
         uuid_of(0): MpsState(ready=True, reason="", sm_percent=25, memory_mib=19996),
-        uuid_of(1): MpsState(ready=False, reason="its MPS daemon is starting"),
+        uuid_of(1): MpsState(ready=False, reason="MPS server 7 is in state FAULT", trouble=MpsTrouble.FAULT),
     }
     assert [(each.gpu_uuid, each.sm_percent, each.memory_mib) for each in supervisor.asked[0].demands] == [
         (uuid_of(0), 25, 19996),

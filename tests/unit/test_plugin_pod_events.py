@@ -11,9 +11,10 @@ from cta_group_core.health.inputs import FoundAgain, Lost, PollOk, Suspected, Xi
 from cta_group_core.ids import GroupId
 from cta_group_plugin.errors import ApiRefused, ApiUnavailable
 from cta_group_plugin.inventory import offer_of
+from cta_group_plugin.mps_trouble import MpsLoss
 from cta_group_plugin.occupancy_view import Occupancy, Unlimited
 from cta_group_plugin.pod_events import EventTeller, PodEvent
-from cta_group_plugin.ports import MpsLoss, MpsState
+from cta_group_plugin.ports import MpsState
 from cta_group_plugin.state import NodeState
 from plugin_values import RESERVE_MIB, account, groups, node_of, pod, uuid_of
 

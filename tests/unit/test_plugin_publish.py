@@ -81,7 +81,7 @@ async def test_nothing_is_written_before_the_driver_answered(state: NodeState, a
 async def test_changes_are_gathered(state: NodeState, api: WatchedApi) -> None:
     """Sixteen grants within the least time between writes are one write, with the last of them."""
     state.learn_devices(node_of(1), offer(1), {})
-    async with in_background(publisher(state, api).run):
+    async with in_background(publisher(state, api, least_seconds=2.0).run):
         await api.until_attempts(1)
         for start in range(0, 128, 8):
             state.note_grant(groups(0, range(start, start + 8)))

@@ -8,6 +8,7 @@ from cta_group_core.health.verdict import Verdict
 from cta_group_core.names import CONDITION_REGISTERED
 from cta_group_plugin.compatible import compatible
 from cta_group_plugin.inventory import ServedGpu
+from cta_group_plugin.mps_trouble import MpsTrouble
 from cta_group_plugin.report import (
     HEALTHY,
     MPS_NOT_READY,
@@ -98,7 +99,7 @@ def _mps_ready(view: NodeView, enforcement: EnforcementSettings) -> ConditionRep
     waiting = {uuid: state.reason for uuid, state in sorted(view.mps.items()) if not state.ready}
     if waiting:
         told = "; ".join(f"{uuid}: {reason}" for uuid, reason in waiting.items())
-        return _condition(MPS_READY, "False", "NotReady", told)
+        return _condition(MPS_READY, "False", _mps_reason(view), told)
     return _condition(MPS_READY, "True", "Ready", f"{len(view.mps)} GPUs are shared, and each is limited")
 
 
@@ -115,6 +116,14 @@ def _clients_limited(view: NodeView, enforcement: EnforcementSettings) -> Condit
     if not found:
         return _condition(CLIENTS_LIMITED, "Unknown", "NotAsked", "no GPU was asked yet who uses it")
     return _condition(CLIENTS_LIMITED, "True", "Limited", "every process of a tenant keeps the limits of its slice")
+
+
+def _mps_reason(view: NodeView) -> str:
+    """Return the worst that is wrong with a daemon: a fault has cost clients, silence may."""
+    troubles = {state.trouble for state in view.mps.values() if not state.ready}
+    if MpsTrouble.FAULT in troubles:
+        return "Fault"
+    return "Silent" if MpsTrouble.SILENT in troubles else "NotReady"
 
 
 def _holders_known(view: NodeView) -> ConditionReport:

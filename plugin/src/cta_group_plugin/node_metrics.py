@@ -10,6 +10,7 @@ from prometheus_client.registry import Collector
 from cta_group_core.health.xid_catalogue import XidClass
 from cta_group_core.ids import GpuUuid
 from cta_group_core.names import METRIC_PREFIX
+from cta_group_plugin.mps_trouble import MpsTrouble
 from cta_group_plugin.occupancy_view import Occupancy
 from cta_group_plugin.ports import MpsState
 from cta_group_plugin.report import HEALTH_STATES, NodeReport, WithheldCause
@@ -101,11 +102,14 @@ def withheld_series(status: NodeReport, causes: Mapping[GpuUuid, WithheldCause])
 def mps_series(states: Mapping[GpuUuid, MpsState], most_clients: int) -> list[Metric]:
     """Return one series for each GPU that is shared, and how many clients each of them may have."""
     ready = _gauge("mps_ready", "1 when the MPS daemon of a shared GPU enforces its limits", ("gpu_uuid",))
+    troubles = _gauge("mps_trouble", "1 for what is wrong with the MPS daemon of a shared GPU", ("gpu_uuid", "trouble"))
     for uuid, state in states.items():
         ready.add_metric((uuid,), int(state.ready))
+        for trouble in MpsTrouble:
+            troubles.add_metric((uuid, trouble.value), int(state.trouble is trouble))
     ceiling = _gauge("mps_clients_ceiling", "Containers that may share a GPU", ())
     ceiling.add_metric((), most_clients)
-    return [ready, ceiling]
+    return [ready, troubles, ceiling]
 
 
 def occupancy_series(occupancy: Mapping[GpuUuid, Occupancy]) -> list[Metric]:

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from cta_group_core.ids import GpuUuid, GroupId
 from cta_group_core.units import ComputeCapability, SmCountSources
+from cta_group_plugin.mps_trouble import MpsLoss, MpsTrouble
 from cta_group_plugin.report import NodeReport, PcieLink
 
 
@@ -131,16 +132,6 @@ def whole_demand(gpu: GpuUuid) -> MpsDemand:
 
 
 @dataclass(frozen=True, slots=True)
-class MpsLoss:
-    """A daemon or a server that ended under its clients. They are dead then: their contexts went with it."""
-
-    at: float
-    """Seconds since the epoch."""
-    reason: str
-    client_pids: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class MpsState:
     """What the MPS daemon of one GPU answered."""
 
@@ -158,6 +149,13 @@ class MpsState:
     """The last time that it ended under clients."""
     is_told: bool = True
     """False: the supervisor did not answer, so this says nothing about the GPU."""
+    trouble: MpsTrouble | None = None
+    """Why it is not ready, as far as the daemon runs and that is the trouble."""
+
+    @property
+    def has_fault(self) -> bool:
+        """Tell whether its clients are lost although it answers."""
+        return self.trouble is MpsTrouble.FAULT
 
 
 class MpsControl(Protocol):

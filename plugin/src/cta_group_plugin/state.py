@@ -234,9 +234,10 @@ class NodeState:
         if state.ready:
             self._mps_down_since.pop(uuid, None)
             return MpsRead(MpsAnswer.READY)
-        since = self._mps_down_since.setdefault(uuid, self._clock())
-        starting = self._clock() - since < _MPS_START_SECONDS
-        return MpsRead(MpsAnswer.READY if starting else MpsAnswer.NOT_READY, state.reason)
+        if state.has_fault:
+            return MpsRead(MpsAnswer.FAULT, state.reason)
+        seconds = self._clock() - self._mps_down_since.setdefault(uuid, self._clock())
+        return MpsRead(MpsAnswer.READY if seconds < _MPS_START_SECONDS else MpsAnswer.NOT_READY, state.reason)
 
     def _become(self, **changes: object) -> None:
         before, after = self._view, replace(self._view, **changes)  # type: ignore[arg-type] # names are the fields above

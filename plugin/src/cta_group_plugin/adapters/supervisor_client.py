@@ -7,13 +7,14 @@ from typing import Final
 import grpc.aio
 
 from cta_group_core.ids import GpuUuid
-from cta_group_plugin.ports import MpsDemand, MpsLoss, MpsState
+from cta_group_plugin.adapters.supervisor_states import decoded_state
+from cta_group_plugin.ports import MpsDemand, MpsState
 from cta_group_plugin.sockets import with_hint
 from cta_group_plugin.supervisor_api import supervisor_pb2 as api
 from cta_group_plugin.supervisor_api.supervisor_pb2_grpc import MpsSupervisorStub
 
 _TIMEOUT_SECONDS: Final = 10.0
-"""The supervisor waits a few seconds itself for a daemon that is starting."""
+"""The supervisor answers within seconds, whatever is wrong with a GPU; it may be starting itself."""
 
 
 class SupervisorClient:
@@ -47,24 +48,8 @@ class SupervisorClient:
             told = f"{self._socket} does not answer: {error.code().name}: {error.details()}"
             reason = with_hint(f"the MPS supervisor at {told}")
             return {demand.gpu: MpsState(ready=False, reason=reason, is_told=False) for demand in demands}
-        return {GpuUuid(state.gpu_uuid): _state(state) for state in reply.states}
+        return {GpuUuid(state.gpu_uuid): decoded_state(state) for state in reply.states}
 
     async def close(self) -> None:
         """Close the channel; daemons go on."""
         await self._channel.close()
-
-
-def _state(state: api.State) -> MpsState:
-    loss = None
-    if state.HasField("loss"):
-        pids = tuple(state.loss.client_pids)
-        loss = MpsLoss(at=state.loss.at_seconds, reason=state.loss.reason, client_pids=pids)
-    return MpsState(
-        ready=state.ready,
-        # Whoever shows the reason names the GPU already.
-        reason=state.reason.removeprefix(f"GPU {state.gpu_uuid}: "),
-        sm_percent=state.sm_percent,
-        memory_mib=state.memory_mib,
-        client_pids=tuple(state.client_pids),
-        loss=loss,
-    )

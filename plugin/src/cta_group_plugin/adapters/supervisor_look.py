@@ -7,6 +7,7 @@ from typing import Final
 import grpc.aio
 
 from cta_group_core.ids import GpuUuid
+from cta_group_plugin.adapters.supervisor_states import decoded_state
 from cta_group_plugin.errors import MpsUnavailable
 from cta_group_plugin.ports import MpsState
 from cta_group_plugin.sockets import with_hint
@@ -25,14 +26,4 @@ async def look_at_supervisor(path: Path) -> Mapping[GpuUuid, MpsState]:
         except grpc.aio.AioRpcError as error:
             told = f"{path}: Look failed: {error.code().name}: {error.details()}"
             raise MpsUnavailable(with_hint(told)) from error
-    return {GpuUuid(state.gpu_uuid): _state(state) for state in reply.states}
-
-
-def _state(state: api.State) -> MpsState:
-    return MpsState(
-        ready=state.ready,
-        reason=state.reason.removeprefix(f"GPU {state.gpu_uuid}: "),
-        sm_percent=state.sm_percent,
-        memory_mib=state.memory_mib,
-        client_pids=tuple(state.client_pids),
-    )
+    return {GpuUuid(state.gpu_uuid): decoded_state(state) for state in reply.states}

@@ -21,13 +21,14 @@ from cta_group_plugin.mps.cgroups import DaemonCgroups, join_host_cgroup_namespa
 from cta_group_plugin.mps.compute_mode import ModeKeeper
 from cta_group_plugin.mps.control import MpsControlClient
 from cta_group_plugin.mps.folders import MpsFolders, gpus_with_folders
-from cta_group_plugin.mps.keeper import DaemonKeeper, KeeperParts
+from cta_group_plugin.mps.keeper import DaemonKeeper
 from cta_group_plugin.mps.launcher import Launcher
 from cta_group_plugin.mps.life import DaemonLife
 from cta_group_plugin.mps.metrics import MpsMetrics
 from cta_group_plugin.mps.percentage import PercentageBackend
 from cta_group_plugin.mps.program import SERVER_NAME, ControlProgram, simulated_program
 from cta_group_plugin.mps.service import SupervisorService
+from cta_group_plugin.mps.steps import KeeperParts
 from cta_group_plugin.mps.supervisor import MpsSupervisor
 from cta_group_plugin.mps.timing import SIMULATED, Timing
 from cta_group_plugin.ports import ComputeModes
@@ -74,6 +75,7 @@ def build_supervisor(
         folders = MpsFolders.under(settings.mps_root, gpu)
         life = DaemonLife(
             gpu,
+            record=folders.record,
             start=partial(launcher.start, folders),
             find=partial(launcher.find, folders),
             tidy=partial(launcher.tidy, folders),

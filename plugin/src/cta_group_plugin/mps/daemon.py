@@ -4,11 +4,13 @@ import asyncio
 import json
 import os
 import signal
+import threading
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Final, Self
 
 from cta_group_plugin.errors import MpsUnavailable
+from cta_group_plugin.logs import EventLog
 from cta_group_plugin.mps.folders import MpsFolders
 from cta_group_plugin.mps.processes import Process, in_session_of, kill
 from cta_group_plugin.mps.program import ControlProgram
@@ -17,6 +19,7 @@ from cta_group_plugin.mps.program import ControlProgram
 # have gone (measured on R580), and containers run under any user id.
 DAEMON_FLAGS: Final = ("-f", "-M")
 
+_LOG = EventLog(__name__)
 _SHOWN_CHARACTERS = 200
 _MOST_OUTPUT_BYTES = 1 << 20
 
@@ -34,18 +37,18 @@ class DaemonProcess:
         """Start the daemon; it does not answer yet. Raises MpsUnavailable."""
         folders.make()
         command = program.daemon_command(*DAEMON_FLAGS)
-        # With O_APPEND the file can be cut while the daemon writes. Nothing of ours stays open in the daemon, its
-        # output above all: a runtime does not end a container as long as somebody holds the container's output.
-        output = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-        # Not through asyncio or subprocess.Popen: both tie the life of the child to an object here.
+        environment = program.environment_for(folders)
+        output = folders.open_output()
+        # Not through asyncio or subprocess.Popen: both tie the life of the child to an object here. Nothing of ours
+        # stays open in the daemon: a runtime does not end a container as long as somebody holds the container's output.
         try:
             pid = os.posix_spawn(
                 command[0],
                 command,
-                program.environment_for(folders),
+                environment,
                 file_actions=[
                     (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                    (os.POSIX_SPAWN_OPEN, 1, str(folders.output), output, 0o640),
+                    (os.POSIX_SPAWN_DUP2, output, 1),
                     (os.POSIX_SPAWN_DUP2, 1, 2),
                 ],
                 setsid=True,
@@ -53,6 +56,8 @@ class DaemonProcess:
             )
         except OSError as error:
             raise MpsUnavailable(f"GPU {folders.gpu}: {command[0]} cannot be started: {error}") from error
+        finally:
+            os.close(output)
         return cls._noted(pid, folders)
 
     @classmethod
@@ -63,17 +68,24 @@ class DaemonProcess:
             folders.write(folders.record, json.dumps(asdict(process)))
         except MpsUnavailable:
             kill([process])
-            os.waitpid(pid, 0)
+            # Not here: a process that hangs in the driver ends when the driver lets it.
+            threading.Thread(target=os.waitpid, args=(pid, 0), name="daemon's end", daemon=True).start()
             raise
         return cls(process, folders)
 
     @classmethod
     def found(cls, folders: MpsFolders) -> Self | None:
-        """Return the daemon that an earlier supervisor started, if it still runs."""
+        """Return the daemon that an earlier supervisor started, if it still runs. Raises MpsUnavailable."""
         try:
             process = Process(**json.loads(folders.record.read_text(encoding="ascii")))
-        except (FileNotFoundError, ValueError, TypeError):  # nothing noted, or not by us
+        except FileNotFoundError:
             return None
+        except (ValueError, TypeError) as error:
+            # Whoever listens is taken over all the same, and the record is made anew with the next daemon.
+            _LOG.warning("mps_daemon_record_unreadable", gpu=folders.gpu, path=folders.record, problem=error)
+            return None
+        except OSError as error:
+            raise MpsUnavailable(f"GPU {folders.gpu}: the record of its MPS daemon cannot be read: {error}") from error
         return cls(process, folders) if process.is_alive() else None
 
     def ended(self) -> str | None:

@@ -39,7 +39,9 @@ class DriverCalls:
             raise DriverError(f"the driver does not answer in {self._timeout_seconds:g} s") from None
 
     def _answer(self, question: Callable[[], Answer], answer: "Future[Answer]") -> None:
-        answer.set_running_or_notify_cancel()  # from now on nobody can cancel it, so it can be answered
+        if not answer.set_running_or_notify_cancel():  # the time was over before this thread had its turn
+            self._has_answered.set()
+            return
         try:
             result = question()
         except BaseException as error:  # noqa: BLE001 - whatever it is, it belongs to whoever asked

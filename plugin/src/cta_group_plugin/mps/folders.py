@@ -1,5 +1,6 @@
 """Where the daemon of a GPU has its files on the host."""
 
+import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,6 +61,16 @@ class MpsFolders:
             unfinished.replace(file)
         except OSError as error:
             raise MpsUnavailable(f"GPU {self.gpu}: {file} cannot be written: {error}") from error
+
+    def open_output(self) -> int:
+        """Return a descriptor of the emptied output file, not inherited. Raises MpsUnavailable.
+
+        With O_APPEND the file can be cut while the daemon writes.
+        """
+        try:
+            return os.open(self.output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o640)
+        except OSError as error:
+            raise MpsUnavailable(f"GPU {self.gpu}: its MPS daemon's output cannot be kept: {error}") from error
 
     def closed_to_clients(self) -> str:
         """Return what keeps a client of another user id out, in words; empty when nothing does."""

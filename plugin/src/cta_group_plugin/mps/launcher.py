@@ -40,7 +40,7 @@ class Launcher:
         return daemon
 
     def find(self, folders: MpsFolders) -> DaemonProcess | None:
-        """Return the daemon that an earlier supervisor started for a GPU, if it runs."""
+        """Return the daemon that an earlier supervisor started for a GPU, if it runs. Raises MpsUnavailable."""
         daemon = DaemonProcess.found(folders)
         if daemon is not None:
             _LOG.info("mps_daemon_adopted", gpu=folders.gpu, pid=daemon.process.pid)

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from cta_group_core.ids import GpuUuid
 from cta_group_plugin.errors import MpsUnavailable
@@ -12,8 +13,7 @@ from cta_group_plugin.mps.clients import ClientTable
 from cta_group_plugin.mps.daemon import DaemonProcess
 from cta_group_plugin.mps.metrics import MpsMetrics
 from cta_group_plugin.mps.timing import Timing
-from cta_group_plugin.mps.trouble import Trouble
-from cta_group_plugin.ports import MpsLoss
+from cta_group_plugin.mps_trouble import MpsLoss, MpsTrouble
 
 _LOG = EventLog(__name__)
 _REAP_POLL_SECONDS = 0.02
@@ -26,6 +26,7 @@ class DaemonLife:
         self,
         gpu: GpuUuid,
         *,
+        record: Path,
         start: Callable[[], DaemonProcess],
         find: Callable[[], DaemonProcess | None],
         tidy: Callable[[], None],
@@ -34,26 +35,36 @@ class DaemonLife:
     ) -> None:
         """``start`` starts a process that does not answer yet; ``find`` finds one of an earlier supervisor.
 
-        ``tidy`` removes what is left when a daemon has ended.
+        It finds it by ``record``. ``tidy`` removes what is left when a daemon has ended.
         """
         self._gpu = gpu
+        self._record = record
         self._start = start
         self._tidy = tidy
         self._timing = timing
         self._metrics = metrics
-        self._process = find()
+        self._find = find
+        self._is_recalled = False
+        self._process: DaemonProcess | None = None
         self._started_at = float("-inf")
         self._backoff = Backoff(timing.backoff_first_seconds, timing.backoff_cap_seconds, timing.backoff_calm_seconds)
         self._last_end = ""
         self._answers = False
-        self._may_have_clients = self._process is not None
+        self._may_have_clients = False
         self.clients = ClientTable()
         self.loss: MpsLoss | None = None
 
     @property
     def is_over(self) -> bool:
-        """Tell whether no daemon is known."""
-        return self._process is None and not self._answers
+        """Tell whether it is known that there is no daemon."""
+        return self._is_recalled and self._process is None and not self._answers
+
+    def recall(self) -> None:
+        """Find the daemon of an earlier supervisor, once. Raises MpsUnavailable when its record cannot be read."""
+        if not self._is_recalled:
+            self._process = self._find()
+            self._may_have_clients = self._process is not None
+            self._is_recalled = True
 
     def is_starting(self, now: float) -> bool:
         """Tell whether it was started a moment ago and has not answered yet."""
@@ -95,11 +106,11 @@ class DaemonLife:
         for server, pids in self.clients.learn(told).items():
             self._note_loss(f"MPS server {server} ended", pids)
 
-    def kill(self, trouble: Trouble, why: str, now: float) -> None:
+    def kill(self, trouble: MpsTrouble, why: str, now: float) -> None:
         """End a daemon that is in trouble at once. Raises MpsUnavailable when it is not known which process it is."""
         if self._process is None:
             raise MpsUnavailable(
-                f"GPU {self._gpu}: {why}; which process its daemon is, is not known here: end it by hand"
+                f"GPU {self._gpu}: {why}; {self._record} does not tell which process its daemon is: end it by hand"
             )
         _LOG.warning("mps_daemon_killed", gpu=self._gpu, why=why)
         self._metrics.observe_kill(self._gpu, trouble)
@@ -107,11 +118,15 @@ class DaemonLife:
         self._note_end(f"its MPS daemon was killed: {why}", now)
 
     async def wait_end(self) -> None:
-        """Wait until a daemon that was asked to end has ended."""
+        """Wait until a daemon that was asked to end has ended. Raises MpsUnavailable when it takes too long."""
+        try:
+            async with asyncio.timeout(self._timing.command_seconds):
+                while self._process is not None and self._process.ended() is None:  # noqa: ASYNC110 - by waitpid
+                    await asyncio.sleep(_REAP_POLL_SECONDS)
+        except TimeoutError:
+            raise MpsUnavailable(f"GPU {self._gpu}: its MPS daemon was asked to end and still runs") from None
+        self._process = None
         self._answers = False
-        process, self._process = self._process, None
-        while process is not None and process.ended() is None:  # noqa: ASYNC110 - the kernel tells of it by waitpid
-            await asyncio.sleep(_REAP_POLL_SECONDS)
         self.clients.forget()
         self._tidy()
         _LOG.info("mps_daemon_ended", gpu=self._gpu, how="asked to, without clients")

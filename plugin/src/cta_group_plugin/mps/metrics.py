@@ -6,7 +6,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from cta_group_core.ids import GpuUuid
 from cta_group_core.names import METRIC_PREFIX
-from cta_group_plugin.mps.trouble import Trouble
+from cta_group_plugin.mps_trouble import MpsTrouble
 from cta_group_plugin.ports import MpsState
 
 _LABELS: Final = ("gpu_uuid",)
@@ -18,6 +18,7 @@ class MpsMetrics:
     def __init__(self, version: str) -> None:
         self.registry = CollectorRegistry()
         self._ready = self._gauge("mps_daemon_ready", "1 when the MPS daemon of a GPU answers with the demanded limits")
+        self._trouble = self._gauge("mps_daemon_trouble", "1 for the trouble that an MPS daemon is in", "trouble")
         self._percent = self._gauge("mps_daemon_sm_percent", "Share of the SMs that a new MPS client gets at most")
         self._memory = self._gauge("mps_daemon_memory_mib", "Memory that a new MPS client gets at most, 0: not limited")
         self._clients = self._gauge("mps_clients", "Processes that are clients of the MPS daemon of a GPU")
@@ -34,12 +35,14 @@ class MpsMetrics:
         self.observe_state(gpu, MpsState(ready=False, reason=""))
         for counter in (self._starts, self._ends, self._lost):
             counter.labels(gpu_uuid=gpu)
-        for trouble in Trouble:
+        for trouble in MpsTrouble:
             self._kills.labels(gpu_uuid=gpu, trouble=trouble)
 
     def observe_state(self, gpu: GpuUuid, state: MpsState) -> None:
         """Note what the daemon of a GPU answered last."""
         self._ready.labels(gpu_uuid=gpu).set(int(state.ready))
+        for trouble in MpsTrouble:
+            self._trouble.labels(gpu_uuid=gpu, trouble=trouble).set(int(state.trouble is trouble))
         self._percent.labels(gpu_uuid=gpu).set(state.sm_percent)
         self._memory.labels(gpu_uuid=gpu).set(state.memory_mib)
         self._clients.labels(gpu_uuid=gpu).set(len(state.client_pids))
@@ -56,7 +59,7 @@ class MpsMetrics:
         """Count an end that nobody asked for."""
         self._ends.labels(gpu_uuid=gpu).inc()
 
-    def observe_kill(self, gpu: GpuUuid, trouble: Trouble) -> None:
+    def observe_kill(self, gpu: GpuUuid, trouble: MpsTrouble) -> None:
         """Count a daemon that was killed; it counts as ended too."""
         self._kills.labels(gpu_uuid=gpu, trouble=trouble).inc()
 
@@ -68,9 +71,11 @@ class MpsMetrics:
         """End the series that describe a daemon which is not wanted any more; what was counted stays."""
         for gauge in (self._ready, self._percent, self._memory, self._clients, self._outlives):
             gauge.remove(gpu)
+        for trouble in MpsTrouble:
+            self._trouble.remove(gpu, trouble)
 
-    def _gauge(self, name: str, meaning: str) -> Gauge:
-        return Gauge(f"{METRIC_PREFIX}{name}", meaning, _LABELS, registry=self.registry)
+    def _gauge(self, name: str, meaning: str, *more: str) -> Gauge:
+        return Gauge(f"{METRIC_PREFIX}{name}", meaning, (*_LABELS, *more), registry=self.registry)
 
     def _counter(self, name: str, meaning: str, *more: str) -> Counter:
         return Counter(f"{METRIC_PREFIX}{name}", meaning, (*_LABELS, *more), registry=self.registry)

@@ -7,10 +7,16 @@ import grpc
 from cta_group_core.errors import InvalidText
 from cta_group_core.ids import GpuUuid, parse_gpu_uuid
 from cta_group_plugin.mps.supervisor import MpsSupervisor
+from cta_group_plugin.mps_trouble import MpsTrouble
 from cta_group_plugin.ports import MpsDemand, MpsState, whole_demand
 from cta_group_plugin.supervisor_api import supervisor_pb2, supervisor_pb2_grpc
 
 _WHOLE_PERCENT = 100
+_TROUBLES = {
+    None: supervisor_pb2.TROUBLE_NONE,
+    MpsTrouble.SILENT: supervisor_pb2.TROUBLE_SILENT,
+    MpsTrouble.FAULT: supervisor_pb2.TROUBLE_FAULT,
+}
 
 
 class SupervisorService(supervisor_pb2_grpc.MpsSupervisorServicer):
@@ -73,4 +79,5 @@ def _encoded(gpu: GpuUuid, state: MpsState) -> supervisor_pb2.State:
         memory_mib=state.memory_mib,
         client_pids=state.client_pids,
         loss=loss,
+        trouble=_TROUBLES[state.trouble],
     )

@@ -9,7 +9,7 @@ from cta_group_plugin.ports import MpsDemand, MpsState
 
 
 class MpsSupervisor:
-    """All daemons of the node. GPUs never wait for each other."""
+    """All daemons of the node. GPUs never wait for each other, but for ``Timing.sync_seconds`` within one answer."""
 
     def __init__(self, make_keeper: Callable[[GpuUuid], DaemonKeeper], forget: Callable[[GpuUuid], None]) -> None:
         """``make_keeper`` makes the keeper of a GPU; ``forget`` is told when there is nothing to keep any more."""
@@ -21,15 +21,19 @@ class MpsSupervisor:
         """Of the plugin that decides: the one that kubelet took last."""
 
     async def adopt(self, gpus: Sequence[GpuUuid]) -> None:
-        """Look after daemons that an earlier supervisor left running on these GPUs; nothing is started."""
+        """Look after daemons that an earlier supervisor left running on these GPUs; nothing is started.
+
+        One that does not answer soon is looked at on.
+        """
         for gpu in gpus:
             self._keeper_of(gpu)
-        await asyncio.gather(*(self._keepers[gpu].look() for gpu in gpus))
+        await asyncio.gather(*(self._keepers[gpu].first_look() for gpu in gpus))
         self._drop_idle()
 
     async def sync(self, demands: Sequence[MpsDemand], *, generation: int = 0) -> dict[GpuUuid, MpsState]:
-        """Make exactly this the demand of the node and return the state of each GPU in it.
+        """Make exactly this the demand of the node and return the state of each GPU in it, soon.
 
+        What is not known soon enough of a GPU is told as it was known before, or as being looked at.
         ``generation`` is when kubelet took the plugin that asks, nanoseconds since boot. While one plugin takes over
         from another both ask; demands of the older would lower what the newer has given out, so they change nothing.
         """

@@ -11,14 +11,8 @@ then, and mostly it recovers: a silent one answers again, a server in FAULT is w
 """
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 
-
-class Trouble(StrEnum):
-    """What is wrong with a daemon that runs."""
-
-    SILENT = "silent"
-    FAULT = "fault"
+from cta_group_plugin.mps_trouble import MpsTrouble
 
 
 @dataclass(slots=True)
@@ -27,14 +21,14 @@ class TroubleWatch:
 
     wedged_seconds: float
     fault_seconds: float
-    _trouble: Trouble | None = field(default=None, init=False)
+    _trouble: MpsTrouble | None = field(default=None, init=False)
     _since: float = field(default=0.0, init=False)
 
     def over(self) -> None:
         """Note that the daemon is well, or another one."""
         self._trouble = None
 
-    def seen(self, trouble: Trouble, now: float) -> None:
+    def seen(self, trouble: MpsTrouble, now: float) -> None:
         """Note the trouble it is in."""
         if trouble is not self._trouble:
             self._trouble, self._since = trouble, now
@@ -44,7 +38,7 @@ class TroubleWatch:
         if self._trouble is None:
             return False
         lasted = now - self._since
-        in_fault = self._trouble is Trouble.FAULT
+        in_fault = self._trouble is MpsTrouble.FAULT
         return lasted >= self.wedged_seconds if not living_clients else in_fault and lasted >= self.fault_seconds
 
     def outlook(self, living_clients: int) -> str:
@@ -52,6 +46,6 @@ class TroubleWatch:
         if not living_clients:
             return f"without a client it is started anew after {self.wedged_seconds:g} s"
         living, have = ("1 client", "has") if living_clients == 1 else (f"{living_clients} clients", "have")
-        if self._trouble is Trouble.FAULT:
+        if self._trouble is MpsTrouble.FAULT:
             return f"it is started anew when {living} {have} ended, at the latest after {self.fault_seconds:g} s"
         return f"it is left alone as long as {living} may live"

@@ -22,7 +22,8 @@ Files in the pipe folder:
     ``no-answer`` answers nothing as long as it is there. ``fault``: the server is in state FAULT and takes no clients.
     ``clients-full``: the client table is full. ``ignore-memory``: memory limits are accepted and not applied.
     ``crash``: the daemon dies at the next question. ``server-crash``: its server does, with its clients; the next
-    client starts another. ``slow-start SECONDS``: before it listens, at its start.
+    client starts another. ``slow-start SECONDS``: before it listens, at its start. ``stays``: it answers ``quit``,
+    listens no more and does not end.
 ``simulated-state.json``
     Limits and clients at the last change, to look at.
 ``nvidia-cuda-mps-control.pid``

@@ -52,6 +52,7 @@ class SimulatedDaemon:
             async with server:
                 await self._quit.wait()
             path.unlink(missing_ok=True)
+            await _until(lambda: self._fault("stays") is None)
             self._note("ended")
 
     @contextmanager

@@ -24,13 +24,15 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n0cta_group_plugin/supervisor_api/supervisor.proto\x12\x1c\x63tagroup.supervisor.v1alpha1\"\r\n\x0bLookRequest\"X\n\x0bSyncRequest\x12\x35\n\x07\x64\x65mands\x18\x01 \x03(\x0b\x32$.ctagroup.supervisor.v1alpha1.Demand\x12\x12\n\ngeneration\x18\x02 \x01(\x04\"Q\n\x06\x44\x65mand\x12\x10\n\x08gpu_uuid\x18\x01 \x01(\t\x12\x12\n\nsm_percent\x18\x02 \x01(\r\x12\x12\n\nmemory_mib\x18\x03 \x01(\r\x12\r\n\x05whole\x18\x04 \x01(\x08\"@\n\tSyncReply\x12\x33\n\x06states\x18\x01 \x03(\x0b\x32#.ctagroup.supervisor.v1alpha1.State\"\xa7\x01\n\x05State\x12\x10\n\x08gpu_uuid\x18\x01 \x01(\t\x12\r\n\x05ready\x18\x02 \x01(\x08\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\x12\n\nsm_percent\x18\x04 \x01(\r\x12\x12\n\nmemory_mib\x18\x05 \x01(\r\x12\x13\n\x0b\x63lient_pids\x18\x06 \x03(\r\x12\x30\n\x04loss\x18\x07 \x01(\x0b\x32\".ctagroup.supervisor.v1alpha1.Loss\"?\n\x04Loss\x12\x12\n\nat_seconds\x18\x01 \x01(\x01\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x13\n\x0b\x63lient_pids\x18\x03 \x03(\r2\xc7\x01\n\rMpsSupervisor\x12Z\n\x04Sync\x12).ctagroup.supervisor.v1alpha1.SyncRequest\x1a\'.ctagroup.supervisor.v1alpha1.SyncReply\x12Z\n\x04Look\x12).ctagroup.supervisor.v1alpha1.LookRequest\x1a\'.ctagroup.supervisor.v1alpha1.SyncReplyb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n0cta_group_plugin/supervisor_api/supervisor.proto\x12\x1c\x63tagroup.supervisor.v1alpha1\"\r\n\x0bLookRequest\"X\n\x0bSyncRequest\x12\x35\n\x07\x64\x65mands\x18\x01 \x03(\x0b\x32$.ctagroup.supervisor.v1alpha1.Demand\x12\x12\n\ngeneration\x18\x02 \x01(\x04\"Q\n\x06\x44\x65mand\x12\x10\n\x08gpu_uuid\x18\x01 \x01(\t\x12\x12\n\nsm_percent\x18\x02 \x01(\r\x12\x12\n\nmemory_mib\x18\x03 \x01(\r\x12\r\n\x05whole\x18\x04 \x01(\x08\"@\n\tSyncReply\x12\x33\n\x06states\x18\x01 \x03(\x0b\x32#.ctagroup.supervisor.v1alpha1.State\"\xdf\x01\n\x05State\x12\x10\n\x08gpu_uuid\x18\x01 \x01(\t\x12\r\n\x05ready\x18\x02 \x01(\x08\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\x12\n\nsm_percent\x18\x04 \x01(\r\x12\x12\n\nmemory_mib\x18\x05 \x01(\r\x12\x13\n\x0b\x63lient_pids\x18\x06 \x03(\r\x12\x30\n\x04loss\x18\x07 \x01(\x0b\x32\".ctagroup.supervisor.v1alpha1.Loss\x12\x36\n\x07trouble\x18\x08 \x01(\x0e\x32%.ctagroup.supervisor.v1alpha1.Trouble\"?\n\x04Loss\x12\x12\n\nat_seconds\x18\x01 \x01(\x01\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x13\n\x0b\x63lient_pids\x18\x03 \x03(\r*B\n\x07Trouble\x12\x10\n\x0cTROUBLE_NONE\x10\x00\x12\x12\n\x0eTROUBLE_SILENT\x10\x01\x12\x11\n\rTROUBLE_FAULT\x10\x02\x32\xc7\x01\n\rMpsSupervisor\x12Z\n\x04Sync\x12).ctagroup.supervisor.v1alpha1.SyncRequest\x1a\'.ctagroup.supervisor.v1alpha1.SyncReply\x12Z\n\x04Look\x12).ctagroup.supervisor.v1alpha1.LookRequest\x1a\'.ctagroup.supervisor.v1alpha1.SyncReplyb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'cta_group_plugin.supervisor_api.supervisor_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_TROUBLE']._serialized_start=627
+  _globals['_TROUBLE']._serialized_end=693
   _globals['_LOOKREQUEST']._serialized_start=82
   _globals['_LOOKREQUEST']._serialized_end=95
   _globals['_SYNCREQUEST']._serialized_start=97
@@ -40,9 +42,9 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SYNCREPLY']._serialized_start=270
   _globals['_SYNCREPLY']._serialized_end=334
   _globals['_STATE']._serialized_start=337
-  _globals['_STATE']._serialized_end=504
-  _globals['_LOSS']._serialized_start=506
-  _globals['_LOSS']._serialized_end=569
-  _globals['_MPSSUPERVISOR']._serialized_start=572
-  _globals['_MPSSUPERVISOR']._serialized_end=771
+  _globals['_STATE']._serialized_end=560
+  _globals['_LOSS']._serialized_start=562
+  _globals['_LOSS']._serialized_end=625
+  _globals['_MPSSUPERVISOR']._serialized_start=696
+  _globals['_MPSSUPERVISOR']._serialized_end=895
 # @@protoc_insertion_point(module_scope)

@@ -7,6 +7,7 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -17,6 +18,29 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _Trouble:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _TroubleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Trouble.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    TROUBLE_NONE: _Trouble.ValueType  # 0
+    """ready, or not ready for another reason: starting, not wanted, not to be started"""
+    TROUBLE_SILENT: _Trouble.ValueType  # 1
+    """it does not answer in time, or does not listen"""
+    TROUBLE_FAULT: _Trouble.ValueType  # 2
+    """it answers, and a server of its is in state FAULT: its clients are lost and newcomers refused"""
+
+class Trouble(_Trouble, metaclass=_TroubleEnumTypeWrapper): ...
+
+TROUBLE_NONE: Trouble.ValueType  # 0
+"""ready, or not ready for another reason: starting, not wanted, not to be started"""
+TROUBLE_SILENT: Trouble.ValueType  # 1
+"""it does not answer in time, or does not listen"""
+TROUBLE_FAULT: Trouble.ValueType  # 2
+"""it answers, and a server of its is in state FAULT: its clients are lost and newcomers refused"""
+Global___Trouble: _TypeAlias = Trouble  # noqa: Y015
 
 @_typing.final
 class LookRequest(_message.Message):
@@ -127,6 +151,7 @@ class State(_message.Message):
     MEMORY_MIB_FIELD_NUMBER: _builtins.int
     CLIENT_PIDS_FIELD_NUMBER: _builtins.int
     LOSS_FIELD_NUMBER: _builtins.int
+    TROUBLE_FIELD_NUMBER: _builtins.int
     gpu_uuid: _builtins.str
     ready: _builtins.bool
     """shared: it answers, and its limits are the demanded ones; whole: no daemon is in the way"""
@@ -136,6 +161,8 @@ class State(_message.Message):
     """what new clients get at most; 0: not known"""
     memory_mib: _builtins.int
     """0: not limited, or not known"""
+    trouble: Global___Trouble.ValueType
+    """what is wrong with a daemon that runs, where that is why it is not ready"""
     @_builtins.property
     def client_pids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """its clients; the host's process ids where the supervisor shares them"""
@@ -154,10 +181,11 @@ class State(_message.Message):
         memory_mib: _builtins.int = ...,
         client_pids: _abc.Iterable[_builtins.int] | None = ...,
         loss: Global___Loss | None = ...,
+        trouble: Global___Trouble.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["loss", b"loss"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["client_pids", b"client_pids", "gpu_uuid", b"gpu_uuid", "loss", b"loss", "memory_mib", b"memory_mib", "ready", b"ready", "reason", b"reason", "sm_percent", b"sm_percent"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["client_pids", b"client_pids", "gpu_uuid", b"gpu_uuid", "loss", b"loss", "memory_mib", b"memory_mib", "ready", b"ready", "reason", b"reason", "sm_percent", b"sm_percent", "trouble", b"trouble"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

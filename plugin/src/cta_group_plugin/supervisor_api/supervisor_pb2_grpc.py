@@ -51,7 +51,8 @@ class MpsSupervisorServicer:
 
     def Sync(self, request, context):
         """Says everything that is wanted now and returns the state of each GPU named. Level-triggered: it may be repeated at
-        any time, and what is not named is not wanted any more. It waits a few seconds for a daemon that is starting.
+        any time, and what is not named is not wanted any more. It answers within seconds, whatever is wrong with a GPU:
+        what is not known by then is told as it was known before, or as being looked at.
         Of two plugins the one that kubelet took later decides: demands of an older generation change nothing and get the
         states as they were seen last.
         """

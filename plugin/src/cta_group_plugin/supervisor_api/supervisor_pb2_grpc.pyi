@@ -33,7 +33,8 @@ class MpsSupervisorStub:
     def __new__(cls, channel: _aio.Channel) -> MpsSupervisorAsyncStub: ...
     Sync: _grpc.UnaryUnaryMultiCallable[_supervisor_pb2.SyncRequest, _supervisor_pb2.SyncReply]
     """Says everything that is wanted now and returns the state of each GPU named. Level-triggered: it may be repeated at
-    any time, and what is not named is not wanted any more. It waits a few seconds for a daemon that is starting.
+    any time, and what is not named is not wanted any more. It answers within seconds, whatever is wrong with a GPU:
+    what is not known by then is told as it was known before, or as being looked at.
     Of two plugins the one that kubelet took later decides: demands of an older generation change nothing and get the
     states as they were seen last.
     """
@@ -45,7 +46,8 @@ class MpsSupervisorAsyncStub(MpsSupervisorStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     Sync: _aio.UnaryUnaryMultiCallable[_supervisor_pb2.SyncRequest, _supervisor_pb2.SyncReply]  # type: ignore[assignment]
     """Says everything that is wanted now and returns the state of each GPU named. Level-triggered: it may be repeated at
-    any time, and what is not named is not wanted any more. It waits a few seconds for a daemon that is starting.
+    any time, and what is not named is not wanted any more. It answers within seconds, whatever is wrong with a GPU:
+    what is not known by then is told as it was known before, or as being looked at.
     Of two plugins the one that kubelet took later decides: demands of an older generation change nothing and get the
     states as they were seen last.
     """
@@ -60,7 +62,8 @@ class MpsSupervisorServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_supervisor_pb2.SyncReply, _abc.Awaitable[_supervisor_pb2.SyncReply]]:
         """Says everything that is wanted now and returns the state of each GPU named. Level-triggered: it may be repeated at
-        any time, and what is not named is not wanted any more. It waits a few seconds for a daemon that is starting.
+        any time, and what is not named is not wanted any more. It answers within seconds, whatever is wrong with a GPU:
+        what is not known by then is told as it was known before, or as being looked at.
         Of two plugins the one that kubelet took later decides: demands of an older generation change nothing and get the
         states as they were seen last.
         """
