@@ -44,6 +44,7 @@ class Parser(argparse.ArgumentParser):
 
 
 PARSER = Parser()
+API_SERVER = ["python3", "-m", "vllm.entrypoints.openai.api_server"]
 _MATTERING = sorted({flag.value for flag in Flag if flag is not Flag.MODEL} | set(ALIASES))
 
 
@@ -94,9 +95,9 @@ def read_by_argparse(line: list[str]) -> dict[str, Any] | None:
 def test_a_line_that_argparse_accepts_is_read_the_same(line: list[str]) -> None:
     """Same model, same winning value of every flag that matters, and no problem claimed that vLLM does not have."""
     expected = read_by_argparse(line)
-    if expected is None:
+    if expected is None or "--config" in line:  # what vLLM adds is not argparse's
         return
-    found = read_arguments(["vllm", "serve"], line)
+    found = read_arguments(API_SERVER, line)
     assert [one for one in found.problems if one.rejected] == []
     if found.last(Flag.MODEL) is None:
         assert (found.model or "").replace("_", "-") == (expected["model_tag"] or "")
@@ -115,7 +116,7 @@ def test_a_line_that_argparse_refuses_has_a_problem(line: list[str]) -> None:
     Without a bare `--`: what stands before decides whether it is refused, and not alike in every Python.
     """
     if read_by_argparse(line) is None:
-        assert read_arguments(["vllm", "serve"], line).problems != ()
+        assert read_arguments(API_SERVER, line).problems != ()
 
 
 @pytest.mark.parametrize("name", sorted(ARITIES))

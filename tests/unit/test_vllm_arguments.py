@@ -141,31 +141,13 @@ def test_one_plain_command_in_a_shell_string_is_read_but_has_no_place(
 
 
 @pytest.mark.parametrize(
-    "script",
-    [
-        "pip install x && vllm serve m",
-        "vllm serve m --gpu-memory-utilization ${UTIL:-0.9}",
-        "vllm serve m $(cat flags)",
-        'ARGS=(--port 1)\nvllm serve m "${ARGS[@]}"',
-        "vllm serve 'm",
-        "vllm serve m > /log",
-    ],
-)
-def test_a_script_that_does_more_is_not_read(script: str) -> None:
-    """What a shell computes is not known here; only that it starts vLLM."""
-    arguments = read_arguments(["bash", "-c", script], None)
-    assert (arguments.form, arguments.line.readable, arguments.line.names_vllm) == (Form.SHELL, False, True)
-    assert arguments.occurrences == ()
-
-
-@pytest.mark.parametrize(
     ("command", "args", "form"),
     [
         (None, None, Form.UNKNOWN),
         ([], [], Form.UNKNOWN),
         (["python3", "app.py"], ["--port", "1"], Form.UNKNOWN),
-        (["bash", "/scripts/start.sh"], None, Form.SHELL),
-        (["/bin/bash -c 'vllm serve $M'"], None, Form.SHELL),
+        (["bash", "/scripts/start.sh"], None, Form.SCRIPT),
+        (["bash"], None, Form.SCRIPT),
     ],
 )
 def test_other_commands_are_not_taken_for_vllm(command: list[str] | None, args: list[str] | None, form: Form) -> None:

@@ -12,7 +12,8 @@ from cta_group_core.vllm.flags import Flag
 from cta_group_core.vllm.memory import SliceMemory, largest_utilization
 from cta_group_core.vllm.scan import Occurrence
 from cta_group_core.vllm.values import Utilization
-from cta_group_core.vllm.words import Form, Word
+from cta_group_core.vllm.word import Word
+from cta_group_core.vllm.words import Form
 
 
 @dataclass(frozen=True, slots=True)

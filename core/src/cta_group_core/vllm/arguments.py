@@ -5,10 +5,14 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from cta_group_core.errors import InvalidText
+from cta_group_core.vllm.config_file import with_config
 from cta_group_core.vllm.flags import Flag
-from cta_group_core.vllm.scan import Occurrence, Problem, Scan, scan
-from cta_group_core.vllm.values import Utilization, human_int, is_reference, model_length, plain_int
-from cta_group_core.vllm.words import CommandLine, Form, Word, command_line
+from cta_group_core.vllm.scan import Occurrence, Other, Problem, scan
+from cta_group_core.vllm.structure import model_words, structural_problems
+from cta_group_core.vllm.surroundings import NOTHING, Surroundings
+from cta_group_core.vllm.values import Utilization, human_int, model_length, plain_int
+from cta_group_core.vllm.word import Word
+from cta_group_core.vllm.words import CommandLine, Form, command_line
 
 ValueT = TypeVar("ValueT")
 
@@ -30,7 +34,14 @@ class Arguments:
     line: CommandLine
     occurrences: tuple[Occurrence, ...]
     """Flags of :class:`Flag` in the order written."""
-    positionals: tuple[str, ...]
+    others: tuple[Other, ...]
+    """All other flags."""
+    model: str | None
+    """The model as written; None where none is given (vLLM's default)."""
+    model_known: bool
+    """False when a part of ``model`` is put in by kubelet or a shell and not known here."""
+    hidden: tuple[str, ...]
+    """Where more flags may come from that cannot be seen here: a config file, a word that kubelet fills in."""
     problems: tuple[Problem, ...]
     end_of_options: Word | None = None
 
@@ -38,22 +49,6 @@ class Arguments:
     def form(self) -> Form:
         """How they are written."""
         return self.line.form
-
-    @property
-    def model(self) -> str | None:
-        """The model: ``--model`` where given, otherwise the positional one, otherwise None (vLLM's default)."""
-        named = self.last(Flag.MODEL)
-        if named is not None:
-            return named.text
-        return self.positionals[0] if self.positionals else None
-
-    @property
-    def hidden(self) -> tuple[str, ...]:
-        """Where more flags may come from that cannot be seen here: a config file, a word that kubelet fills in."""
-        files = [
-            f"--config {one.text}" for one in self.occurrences if one.flag is Flag.CONFIG and one.value is not None
-        ]
-        return (*files, *(word for word in self.positionals if is_reference(word)))
 
     def last(self, flag: Flag) -> Occurrence | None:
         """Return the occurrence that wins: the last one."""
@@ -81,8 +76,9 @@ class Arguments:
         if found is None:
             return Reading()
         text = found.text or ""
-        if is_reference(text):
-            return Reading(found, unreadable=f"{found.spelling} {text}: kubelet fills it in when the container starts")
+        if found.unresolved:
+            told = f"{found.spelling} {text}: kubelet fills it in when the container starts"
+            return Reading(found, unreadable=told if "$(" in text else f"{found.spelling} {text}: a shell fills it in")
         try:
             return Reading(found, parse(text))
         except InvalidText as invalid:
@@ -92,28 +88,25 @@ class Arguments:
 _HUMAN = frozenset({Flag.MAX_NUM_BATCHED_TOKENS, Flag.KV_CACHE_MEMORY_BYTES})
 
 
-def read_arguments(command: Sequence[str] | None, args: Sequence[str] | None) -> Arguments:
+def read_arguments(
+    command: Sequence[str] | None, args: Sequence[str] | None, surroundings: Surroundings = NOTHING
+) -> Arguments:
     """Read a container's ``command`` and ``args``. Never raises: what is not understood is in ``problems``."""
-    line = command_line(command, args)
-    found = scan(line.words)
+    return arguments_of(command_line(command, args, surroundings), surroundings)
+
+
+def arguments_of(line: CommandLine, surroundings: Surroundings = NOTHING) -> Arguments:
+    """Read vLLM's words, with those of its config file where that is at hand."""
+    words, unseen, config_problems = with_config(line.words, surroundings)
+    found = scan(words)
+    model, known = model_words(found, serves=line.serves)
     return Arguments(
         line=line,
         occurrences=tuple(found.occurrences),
-        positionals=tuple(word.text for word in found.positionals),
-        problems=(*found.problems, *_structural_problems(found)),
+        others=tuple(found.others),
+        model=model,
+        model_known=known,
+        hidden=(*([f"--config {unseen}"] if unseen else ()), *(word.text for word in found.hidden)),
+        problems=(*found.problems, *config_problems, *structural_problems(line.words, found, serves=line.serves)),
         end_of_options=found.end_of_options,
     )
-
-
-def _structural_problems(found: Scan) -> list[Problem]:
-    extra = [
-        Problem(word.text, "vLLM takes one model and no other word without a flag", rejected=True)
-        for word in found.positionals[1:]
-        if not is_reference(word.text)
-    ]
-    ignored = [
-        Problem(one.word.text, "vLLM ignores the file in this spelling; write two words", rejected=False)
-        for one in found.occurrences
-        if one.flag is Flag.CONFIG and one.value is None
-    ]
-    return extra + ignored

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from cta_group_core.vllm.flags import ALIASES, ARITIES, Arity, Flag, Spelling, resolve
-from cta_group_core.vllm.words import Word
+from cta_group_core.vllm.word import Word
 
 _NEGATIVE_NUMBER = re.compile(r"-\d+|-\d*\.\d+")
 # One-letter flags take their value in the same word.
@@ -30,11 +30,27 @@ class Occurrence:
     """The value as written; None for a switch."""
     enabled: bool = True
     """False for ``--no-...``; switches only."""
+    unresolved: tuple[str, ...] = ()
+    """Parts of the value that are not known."""
+    index: int = 0
+    """The flag's place among vLLM's words."""
 
     @property
     def spelling(self) -> str:
         """The flag as the user wrote it."""
         return self.word.text.partition("=")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """A flag that the project only reads."""
+
+    name: str
+    """Its full spelling, for a key of a JSON flag with the key (``--compilation-config.level``)."""
+    values: tuple[str, ...]
+    """None for a switch; several for a flag that takes several words."""
+    enabled: bool = True
+    unresolved: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +71,10 @@ class Scan:
     """Everything found in one pass; built by :func:`scan`."""
 
     occurrences: list[Occurrence] = field(default_factory=list)
+    others: list[Other] = field(default_factory=list)
     positionals: list[Word] = field(default_factory=list)
+    hidden: list[Word] = field(default_factory=list)
+    """Words outside of a flag that a shell or kubelet makes something of which is not known: perhaps more flags."""
     problems: list[Problem] = field(default_factory=list)
     end_of_options: Word | None = None
     """A bare ``--``: a flag after it is none."""
@@ -93,6 +112,9 @@ def _meaning(text: str) -> Spelling:
 
 
 def _read_positional(word: Word, found: Scan) -> None:
+    if word.unresolved and found.positionals:  # the first one is most likely the model
+        found.hidden.append(word)
+        return
     option, space, _ = word.text.partition(" ")
     if space and option.startswith("-"):
         reason = "a flag and its value in one word with a space between: write two words, or = instead of the space"
@@ -107,14 +129,25 @@ def _read_option(words: Sequence[Word], index: int, found: Scan) -> int:
     if _ATTACHED.match(option):  # -O3, -Odecode, -n4
         return index + 1
     if option.startswith("--") and "." in option:  # --compilation-config.level 3
-        return index + (1 if equals else 2)
+        return _read_json_key(words, index, found)
     meaning = _meaning(word.text)
     if meaning.name is None:
         return _skip_unclear(words, index, meaning.names, found)
     after = _end_of_values(words, index + 1, ARITIES[meaning.name], explicit if equals else None)
-    values = words[index + 1 : after]
-    _note_option(word, meaning.name, explicit if equals else None, values, found)
+    _Noted(index, word, meaning.name, explicit if equals else None, words[index + 1 : after]).note(found)
     return after
+
+
+def _read_json_key(words: Sequence[Word], index: int, found: Scan) -> int:
+    option, equals, explicit = words[index].text.partition("=")
+    key, _, path = option.partition(".")
+    following = words[index + 1 : index + 2]
+    if not equals and not following:
+        found.problems.append(Problem(option, "it needs a value", rejected=True))
+    values = (explicit,) if equals else tuple(word.text for word in following)
+    unresolved = words[index].unresolved if equals else tuple(one for word in following for one in word.unresolved)
+    found.others.append(Other(f"{key.replace('_', '-')}.{path}", values, unresolved=unresolved))
+    return index + (1 if equals else 2)
 
 
 def _end_of_values(words: Sequence[Word], start: int, arity: Arity, explicit: str | None) -> int:
@@ -139,18 +172,35 @@ def _skip_unclear(words: Sequence[Word], index: int, names: tuple[str, ...], fou
     return index + 1 if equals else _end_of_values(words, index + 1, Arity.VALUE, None)
 
 
-def _note_option(word: Word, name: str, explicit: str | None, values: Sequence[Word], found: Scan) -> None:
-    arity = ARITIES[name]
-    if arity is Arity.SWITCH and explicit is not None:
-        found.problems.append(Problem(word.text, f"{name} takes no value", rejected=True))
-        return
-    if arity in {Arity.VALUE, Arity.MANY} and explicit is None and not values:
-        found.problems.append(Problem(word.text, f"{name} needs a value", rejected=True))
-        return
-    enabled = not name.startswith("--no-")
-    flag = _BY_NAME.get(name if enabled else name.replace("--no-", "--", 1))
-    if flag is None:
-        return
-    value = values[0] if values else None
-    text = explicit if explicit is not None else value.text if value is not None else None
-    found.occurrences.append(Occurrence(flag=flag, word=word, value=value, text=text, enabled=enabled))
+@dataclass(frozen=True, slots=True)
+class _Noted:
+    """One option that is understood, with its values."""
+
+    index: int
+    word: Word
+    name: str
+    explicit: str | None
+    values: Sequence[Word]
+
+    def note(self, found: Scan) -> None:
+        """Add it to what was found."""
+        arity = ARITIES[self.name]
+        if arity is Arity.SWITCH and self.explicit is not None:
+            found.problems.append(Problem(self.word.text, f"{self.name} takes no value", rejected=True))
+        elif arity in {Arity.VALUE, Arity.MANY} and self.explicit is None and not self.values:
+            found.problems.append(Problem(self.word.text, f"{self.name} needs a value", rejected=True))
+        else:
+            self._note(found, enabled=not self.name.startswith("--no-"))
+
+    def _note(self, found: Scan, *, enabled: bool) -> None:
+        name = self.name if enabled else self.name.replace("--no-", "--", 1)
+        given = self.values if self.explicit is None else (self.word,)
+        unresolved = tuple(one for word in given for one in word.unresolved)
+        flag = _BY_NAME.get(name)
+        if flag is None:
+            texts = tuple(word.text for word in self.values) if self.explicit is None else (self.explicit,)
+            found.others.append(Other(name, texts, enabled, unresolved))
+            return
+        value = self.values[0] if self.values else None
+        text = self.explicit if self.explicit is not None else value.text if value is not None else None
+        found.occurrences.append(Occurrence(flag, self.word, value, text, enabled, unresolved, self.index))

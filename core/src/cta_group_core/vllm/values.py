@@ -10,13 +10,7 @@ from cta_group_core.errors import InvalidText
 _SUFFIXED = re.compile(r"(\d+(?:\.\d+)?)([kKmMgGtT])")
 _DECIMAL = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-_REFERENCE = re.compile(r"\$\([^)]+\)")
 _STEPS = 10_000
-
-
-def is_reference(text: str) -> bool:
-    """Tell whether kubelet replaces a part of ``text`` (``$(NAME)``), so that its value is not known here."""
-    return _REFERENCE.search(text.replace("$$", "")) is not None
 
 
 def human_int(text: str) -> int:

@@ -1,19 +1,25 @@
 """The command line inside a container: which words are vLLM's arguments, and whether they may be edited."""
 
 import re
-import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import PurePosixPath
-from typing import Literal
 
-_SHELLS = frozenset({"sh", "bash", "ash", "dash", "zsh", "busybox"})
+from cta_group_core.vllm.shell import SHELLS, Script, run_through, shell_script
+from cta_group_core.vllm.surroundings import NOTHING, Surroundings, expand_references
+from cta_group_core.vllm.word import Place, Word
+
 _API_SERVERS = frozenset({"vllm.entrypoints.openai.api_server", "vllm.entrypoints.api_server"})
 _CLI_MODULE = "vllm.entrypoints.cli.main"
 _KAITO_SCRIPT = "inference_api.py"
-# What makes a script more than one plain command, so that its words are not the program's words.
-_SHELL_SYNTAX = re.compile(r"[$`;|&<>(){}*?!#~]")
+_NAMES_VLLM = re.compile(r"\bvllm\s+serve\b|vllm\.entrypoints\.|\binference_api\.py\b")
+# Programs that hand the rest of their words on as they are.
+_WRAPPERS = frozenset({"tini", "dumb-init", "env", "nice", "numactl", "nsys", "stdbuf", "catchsegv", "busybox"})
+ADDITIONAL_ARGS = "VLLM_ADDITIONAL_ARGS"
+"""The variable that KServe's script puts behind the arguments of its own."""
+_ADDED = "--added-to-see-where-it-comes-out"
+_PRINTING = frozenset({"echo", "printf", "pip", "pip3", "uv", "test", "[", "[["})
 
 
 class Form(StrEnum):
@@ -23,24 +29,12 @@ class Form(StrEnum):
     """Each argument is a word of its own in ``command`` or ``args``: can be read and edited."""
     SHELL = "shell"
     """A string that a shell reads: never edited."""
+    SCRIPT = "script"
+    """A file that a shell runs: never edited, and read only where its text is at hand."""
+    VARIABLES = "env"
+    """An image that makes its arguments from variables: read, never edited."""
     UNKNOWN = "unknown"
-    """A script, the image's own command, or something else: neither read nor edited."""
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a word stands in the container."""
-
-    field: Literal["command", "args"]
-    index: int
-
-
-@dataclass(frozen=True, slots=True)
-class Word:
-    """One argument of vLLM. ``place`` is None when it comes out of a shell string."""
-
-    text: str
-    place: Place | None
+    """The image's own command, or a program of which nothing is known: neither read nor edited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,93 +43,191 @@ class CommandLine:
 
     form: Form
     words: tuple[Word, ...] = ()
-    """Empty when the form is unknown, or a shell string that does more than start one program."""
+    """Empty when they cannot be told."""
     readable: bool = True
     """False: there may be arguments that ``words`` does not show."""
     names_vllm: bool = False
     """The command line itself says that this is vLLM; otherwise the image's entrypoint is taken for it."""
+    serves: bool = False
+    """It is ``vllm serve`` for certain; otherwise perhaps the older API server, which takes no model without flag."""
     reason: str = ""
     """Why it cannot be edited; empty for the list form."""
+    args_end: int | None = None
+    """The index in ``words`` that a word has which is added at the end of ``args``; None when vLLM never sees it."""
+    variable_end: int | None = None
+    """The same for what is added to the variable :data:`ADDITIONAL_ARGS`."""
 
 
-def command_line(command: Sequence[str] | None, args: Sequence[str] | None) -> CommandLine:
+def command_line(
+    command: Sequence[str] | None, args: Sequence[str] | None, surroundings: Surroundings = NOTHING
+) -> CommandLine:
     """Find vLLM's arguments in a container's ``command`` and ``args``.
 
     Without ``command`` the image's entrypoint runs; it is taken for ``vllm serve``, as in the official image.
     """
-    words = [Word(text, Place("command", index)) for index, text in enumerate(command or ())]
-    words += [Word(text, Place("args", index)) for index, text in enumerate(args or ())]
+    words = [*_placed("command", command, surroundings), *_placed("args", args, surroundings)]
     if not words:
         return CommandLine(
             Form.UNKNOWN, readable=False, reason="the image's own command runs; setting args would replace it"
         )
-    shell = _shell_script(words)
+    shell = _shell_at(words, surroundings)
     if shell is not None:
-        return _shell_line(shell)
-    start = _after_launcher([word.text for word in words])
+        return _shell_line(words[shell:], surroundings)
+    start = _after_launcher(words)
     if start is not None:
-        return CommandLine(Form.LIST, tuple(words[start:]), names_vllm=True)
+        serves = words[start - 1].text == "serve"
+        end = len(words) - start
+        return CommandLine(Form.LIST, tuple(words[start:]), names_vllm=True, serves=serves, args_end=end)
+    if words[0].text == "serve":  # below an entrypoint `vllm`
+        return CommandLine(Form.LIST, tuple(words[1:]), names_vllm=True, serves=True, args_end=len(words) - 1)
     if command:
         return CommandLine(
             Form.UNKNOWN, readable=False, reason=f"command {command[0]!r} is a program whose arguments are not known"
         )
-    return CommandLine(Form.LIST, tuple(words))
+    return CommandLine(Form.LIST, tuple(words), args_end=len(words))
 
 
-def _shell_script(words: list[Word]) -> str | None:
-    """Return the script when a shell runs: the word after ``-c`` (also ``-lc`` and ``-c --``), or "" for a file."""
-    if PurePosixPath(words[0].text).name not in _SHELLS:
+def _placed(field: str, texts: Sequence[str] | None, surroundings: Surroundings) -> list[Word]:
+    found = []
+    for index, text in enumerate(texts or ()):
+        expanded = expand_references(text, surroundings.variables)
+        place = Place("command" if field == "command" else "args", index)
+        found.append(Word(expanded.text, place, expanded.unresolved))
+    return found
+
+
+def _shell_at(words: Sequence[Word], surroundings: Surroundings) -> int | None:
+    """Return the index of the shell or the known script that runs, below programs that only hand on."""
+    for index, word in enumerate(words):
+        name = PurePosixPath(word.text).name
+        if name in SHELLS or word.text in surroundings.files:
+            return index
         # A whole shell command in one word is a common mistake; it is no vLLM argument either.
-        first = words[0].text.split()
-        return words[0].text if len(first) > 1 and PurePosixPath(first[0]).name in _SHELLS else None
-    for index, word in enumerate(words[1:], start=1):
-        if re.fullmatch(r"-[a-zA-Z]*c[a-zA-Z]*", word.text):
-            script = [later.text for later in words[index + 1 :] if later.text != "--"]
-            return script[0] if script else ""
-        if not word.text.startswith("-") and word.text != "sh":
-            break
-    return ""
+        first = word.text.split()
+        if index == 0 and len(first) > 1 and PurePosixPath(first[0]).name in SHELLS:
+            return index
+        if name not in _WRAPPERS and not word.text.startswith("-") and "=" not in word.text:
+            return None
+        if index == 0 and name not in _WRAPPERS:
+            return None
+    return None
 
 
-def _shell_line(script: str) -> CommandLine:
-    if not script:
-        return CommandLine(Form.SHELL, readable=False, reason="a script runs; it is never edited")
-    reason = "the arguments are inside a shell string, which is never edited"
-    plain = _plain_words(script)
-    start = _after_launcher(plain) if plain is not None else None
-    if plain is None or start is None:
-        names = re.search(r"\bvllm\s+serve\b|vllm\.entrypoints\.|\binference_api\.py\b", script) is not None
-        return CommandLine(Form.SHELL, readable=False, names_vllm=names, reason=reason)
-    words = tuple(Word(text, None) for text in plain[start:])
-    return CommandLine(Form.SHELL, words, names_vllm=True, reason=reason)
+def _shell_line(words: Sequence[Word], surroundings: Surroundings) -> CommandLine:
+    """Read what a shell runs. ``words`` begin with the shell, or with the file that it is to run."""
+    text, file, parameters = _what_runs(words, surroundings)
+    if text is not None:
+        reason = "the arguments are inside a shell string, which is never edited"
+        return _script_line(_Run(Form.SHELL, text.text, parameters, surroundings, reason))
+    if file is None:
+        return CommandLine(Form.SCRIPT, readable=False, reason="a shell reads a script; it is never edited")
+    reason = f"the script {file.text} runs; it is never edited"
+    content = surroundings.files.get(file.text)
+    if content is None:
+        # What is handed to a script that is not at hand may or may not reach vLLM.
+        return CommandLine(Form.SCRIPT, readable=False, reason=reason)
+    return _script_line(_Run(Form.SCRIPT, content, parameters, surroundings, reason))
 
 
-def _plain_words(script: str) -> list[str] | None:
-    """Split a script that is one plain command (``exec`` and continued lines allowed); None when it is more."""
-    text = script.replace("\\\n", " ").strip()
-    if "\n" in text or _SHELL_SYNTAX.search(text):
+def _what_runs(
+    words: Sequence[Word], surroundings: Surroundings
+) -> tuple[Word | None, Word | None, Sequence[Word] | None]:
+    """Return the text or the file that runs, and its parameters: None where a word more would not become one."""
+    if words[0].text in surroundings.files:
+        return None, words[0], words[1:]
+    if PurePosixPath(words[0].text).name not in SHELLS:
+        return words[0], None, None
+    text, file, parameters = shell_script(words)
+    if text is not None and text == words[-1]:
+        return text, None, None  # the next word would be $0
+    return text, file, parameters
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A script and what it is run with."""
+
+    form: Form
+    text: str
+    parameters: Sequence[Word] | None
+    surroundings: Surroundings
+    reason: str
+
+    def commands(self) -> Script:
+        """Return what it starts."""
+        return run_through(self.text, self.surroundings, self.parameters or ())
+
+    def end_of_args(self) -> int | None:
+        """Return where a further parameter comes out among vLLM's words."""
+        if self.parameters is None:
+            return None
+        return _added_at(run_through(self.text, self.surroundings, [*self.parameters, Word(_ADDED, None)]))
+
+    def end_of_variable(self) -> int | None:
+        """Return where a further word of the variable comes out among vLLM's words."""
+        around = self.surroundings
+        if ADDITIONAL_ARGS not in self.text or (ADDITIONAL_ARGS not in around.variables and around.more_variables):
+            return None
+        value = around.variables.get(ADDITIONAL_ARGS, "")
+        if value is None:
+            return None
+        variables = {**around.variables, ADDITIONAL_ARGS: f"{value} {_ADDED}"}
+        return _added_at(run_through(self.text, replace(around, variables=variables), self.parameters or ()))
+
+
+def _added_at(script: Script) -> int | None:
+    starts = _starts(script)
+    if len(starts) != 1:
         return None
-    try:
-        words = shlex.split(text)
-    except ValueError:
-        return None
-    return words[1:] if words[:1] == ["exec"] else words
+    texts = [word.text for word in starts[0][0][starts[0][1] :]]
+    return texts.index(_ADDED) if texts.count(_ADDED) == 1 else None
 
 
-def _after_launcher(words: Sequence[str]) -> int | None:
+def _starts(script: Script) -> list[tuple[tuple[Word, ...], int]]:
+    """Return the commands that start vLLM, each with the index of its first argument."""
+    return [
+        (command, start)
+        for command in script.commands
+        if PurePosixPath(command[0].text).name not in _PRINTING
+        if (start := _after_launcher(command)) is not None
+    ]
+
+
+def _script_line(run: _Run) -> CommandLine:
+    """Pick the command that starts vLLM among those of a script."""
+    script = run.commands()
+    starts = _starts(script)
+    if len(starts) != 1:
+        why = script.trouble or ("it starts vLLM in several ways" if starts else "")
+        told = f"{run.reason}; {why}" if why else run.reason
+        names = _NAMES_VLLM.search(run.text) is not None
+        return CommandLine(run.form, readable=False, names_vllm=names, reason=told)
+    command, start = starts[0]
+    return CommandLine(
+        run.form,
+        command[start:],
+        names_vllm=True,
+        serves=command[start - 1].text == "serve",
+        reason=run.reason,
+        args_end=run.end_of_args(),
+        variable_end=run.end_of_variable(),
+    )
+
+
+def _after_launcher(words: Sequence[Word]) -> int | None:
     """Return the index of the first argument after what starts vLLM, None when nothing here does.
 
     What stands before (``tini --``, ``env A=b``, ``numactl``) hands the rest on as it is.
     """
-    for index, (word, following) in enumerate(zip(words, [*words[1:], ""], strict=True)):
+    texts = [word.text for word in words]
+    for index, (word, following) in enumerate(zip(texts, [*texts[1:], ""], strict=True)):
         name = PurePosixPath(word).name
         if name == "vllm" and following == "serve":
             return index + 2
         if word == "-m" and following in _API_SERVERS:
             return index + 2
-        if word == "-m" and following == _CLI_MODULE and words[index + 2 : index + 3] == ["serve"]:
+        if word == "-m" and following == _CLI_MODULE and texts[index + 2 : index + 3] == ["serve"]:
             return index + 3
         if name == _KAITO_SCRIPT:
             return index + 1
-    # `serve MODEL` or `serve --flag` below an entrypoint `vllm`.
-    return 1 if words and words[0] == "serve" else None
+    return None

@@ -1,0 +1,244 @@
+"""A shell script cut into commands and words, before anything is put in for its variables.
+
+It knows what people write around a server's start: quotes, continued lines, comments, ``;``, ``&&``, redirections,
+here-documents, arrays. It runs nothing.
+"""
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+_OPERATORS = ("&&", "||", ";;", ";", "&", "|", "\n", "(", ")")
+_REDIRECTIONS = ("<<<", "<<-", "<<", "&>>", "&>", ">>", ">&", ">|", "<&", "<>", ">", "<")
+
+
+class Quote(Enum):
+    """How a part of a word is quoted."""
+
+    NONE = ""
+    SINGLE = "'"
+    DOUBLE = '"'
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A piece of a word: text as it is, or something that the shell replaces."""
+
+    text: str
+    """The text, or the whole expression with its dollar sign."""
+    quote: Quote = Quote.NONE
+    replaced: bool = False
+    """True for ``$NAME``, ``${...}``, ``$(...)`` and backticks."""
+
+
+@dataclass(frozen=True, slots=True)
+class RawWord:
+    """A word as written. ``items`` are the words of an array that is assigned (``A=(x y)``), else None."""
+
+    parts: tuple[Part, ...]
+    items: tuple["RawWord", ...] | None = None
+
+    @property
+    def source(self) -> str:
+        """The word's text without its quotes, expressions as written: what ``eval`` reads again."""
+        return "".join(part.text for part in self.parts)
+
+    @property
+    def plain(self) -> str | None:
+        """The text when nothing in it is quoted or replaced; None otherwise."""
+        if any(part.replaced or part.quote is not Quote.NONE for part in self.parts):
+            return None
+        return self.source
+
+
+@dataclass(frozen=True, slots=True)
+class RawCommand:
+    """Words between two operators, and the operator before them (empty for the first)."""
+
+    after: str
+    words: tuple[RawWord, ...]
+
+
+class Unreadable(ValueError):
+    """The script ends inside a quote or an expression."""
+
+
+def cut(script: str) -> list[RawCommand]:
+    """Return the commands of a script in their order, or raise :class:`Unreadable`."""
+    return _Cutter(script).commands()
+
+
+@dataclass(slots=True)
+class _Cutter:
+    text: str
+    at: int = 0
+    heredocs: list[str] = field(default_factory=list)
+
+    def commands(self) -> list[RawCommand]:
+        found: list[RawCommand] = []
+        before, words = "", list[RawWord]()
+        while self.at < len(self.text):
+            operator = self._operator()
+            if operator is not None:
+                if words:
+                    found.append(RawCommand(before, tuple(words)))
+                before, words = operator, []
+            elif not self._skip():
+                words.append(self._word())
+        return [*found, RawCommand(before, tuple(words))] if words else found
+
+    def _operator(self) -> str | None:
+        found = next((one for one in _OPERATORS if self.text.startswith(one, self.at)), None)
+        if found is None or self.text.startswith("&>", self.at):
+            return None
+        self.at += len(found)
+        if found == "\n":
+            self._skip_heredocs()
+        return found
+
+    def _skip(self) -> bool:
+        """Skip a blank, a continued line, a comment or a redirection; tell whether there was one."""
+        rest = self.text[self.at : self.at + 2]
+        if rest == "\\\n":
+            self.at += 2
+        elif rest[0] in " \t\r":
+            self.at += 1
+        elif rest[0] == "#":
+            end = self.text.find("\n", self.at)
+            self.at = len(self.text) if end < 0 else end
+        else:
+            return self._skip_redirection()
+        return True
+
+    def _skip_redirection(self) -> bool:
+        start = self.at
+        while self.at < len(self.text) and self.text[self.at].isdigit():
+            self.at += 1
+        sign = next((one for one in _REDIRECTIONS if self.text.startswith(one, self.at)), None)
+        if sign is None:
+            self.at = start
+            return False
+        self.at += len(sign)
+        while self.text[self.at : self.at + 1] in {" ", "\t"}:
+            self.at += 1
+        target = self._word()
+        if sign in {"<<", "<<-"}:
+            self.heredocs.append(target.source)
+        return True
+
+    def _skip_heredocs(self) -> None:
+        for end in self.heredocs:
+            while self.at < len(self.text):
+                line, _, _ = self.text[self.at :].partition("\n")
+                self.at = min(len(self.text), self.at + len(line) + 1)
+                if line.strip("\t") == end:
+                    break
+        self.heredocs.clear()
+
+    def _word(self) -> RawWord:
+        parts: list[Part] = []
+        while self.at < len(self.text):
+            here = self.text[self.at]
+            if here in " \t\r\n;&|<>)":
+                break
+            if here == "(":
+                return self._array(parts)
+            self._part(here, parts)
+        return RawWord(tuple(parts))
+
+    def _array(self, parts: list[Part]) -> RawWord:
+        self.at += 1
+        if not parts or not parts[-1].text.endswith("="):
+            return RawWord((*parts, Part("(")))  # a function's name, or something else that is no assignment
+        items: list[RawWord] = []
+        while self.at < len(self.text):
+            if self.text[self.at] == ")":
+                self.at += 1
+                return RawWord(tuple(parts), tuple(items))
+            if self.text[self.at] in ";&|<>\n":
+                self.at += 1
+            elif not self._skip():
+                items.append(self._word())
+        raise Unreadable("an array has no end")
+
+    def _part(self, here: str, parts: list[Part]) -> None:
+        if here == "'":
+            parts.append(Part(self._until("'", self.at + 1), Quote.SINGLE))
+        elif here == '"':
+            self._double(parts)
+        elif here == "\\":
+            if self.text[self.at + 1 : self.at + 2] != "\n":
+                parts.append(Part(self.text[self.at + 1 : self.at + 2], Quote.SINGLE))
+            self.at += 2
+        elif here in "$`":
+            parts.append(self._expression(Quote.NONE))
+        else:
+            start = self.at
+            while self.at < len(self.text) and self.text[self.at] not in " \t\r\n;&|<>()'\"\\$`":
+                self.at += 1
+            parts.append(Part(self.text[start : self.at]))
+
+    def _double(self, parts: list[Part]) -> None:
+        self.at += 1
+        parts.append(Part("", Quote.DOUBLE))
+        while self.at < len(self.text):
+            here = self.text[self.at]
+            if here == '"':
+                self.at += 1
+                return
+            if here in "$`":
+                parts.append(self._expression(Quote.DOUBLE))
+            elif here == "\\" and self.text[self.at + 1 : self.at + 2] in {"\\", '"', "$", "`", "\n"}:
+                escaped = self.text[self.at + 1]
+                parts.append(Part("" if escaped == "\n" else escaped, Quote.DOUBLE))
+                self.at += 2
+            else:
+                parts.append(Part(here, Quote.DOUBLE))
+                self.at += 1
+        raise Unreadable('a " has no end')
+
+    def _until(self, end: str, start: int) -> str:
+        stop = self.text.find(end, start)
+        if stop < 0:
+            raise Unreadable(f"a {end} has no end")
+        self.at = stop + 1
+        return self.text[start:stop]
+
+    def _expression(self, quote: Quote) -> Part:
+        start = self.at
+        if self.text[start] == "`":
+            self._until("`", start + 1)
+        elif self.text[start + 1 : start + 2] in {"(", "{"}:
+            self._nested()
+        else:
+            self.at += 1
+            self._name()
+        text = self.text[start : self.at]
+        return Part(text, quote, replaced=text != "$")
+
+    def _name(self) -> None:
+        if self.text[self.at : self.at + 1] in {"@", "*", "#", "?", "$", "!", "-"} or (
+            self.text[self.at : self.at + 1].isdigit()
+        ):
+            self.at += 1
+            return
+        while self.at < len(self.text) and (self.text[self.at].isalnum() or self.text[self.at] == "_"):
+            self.at += 1
+
+    def _nested(self) -> None:
+        """Go past ``$(...)`` or ``${...}`` with what is nested in it; quotes inside are gone past too."""
+        pairs, depth = {"(": ")", "{": "}"}, list[str]()
+        self.at += 1
+        while self.at < len(self.text):
+            here = self.text[self.at]
+            self.at += 1
+            if here == "\\":
+                self.at += 1
+            elif here == "'" and ")" in depth:
+                self._until("'", self.at)
+            elif here in pairs:
+                depth.append(pairs[here])
+            elif depth and here == depth[-1]:
+                depth.pop()
+                if not depth:
+                    return
+        raise Unreadable("an expression has no end")
