@@ -55,12 +55,20 @@ def test_one_word_reads_no_file() -> None:
         (("m", "--config"), "needs a value"),
         (("m", "--config", "/c.json"), ".yaml or .yml only"),
         (("m", "--config", "/c.yaml", "--config", "/c.yaml"), "one config file"),
+        (("--compilation-config.level=3", "--", "m"), "together with --"),
     ],
 )
 def test_files_that_vllm_refuses_are_reported(words: tuple[str, ...], said: str) -> None:
     """As problems that end every vLLM."""
     found = [one for one in read(*words).problems if said in str(one)]
     assert [one.rejected for one in found] == [True]
+
+
+def test_a_file_without_a_model_leaves_it_to_the_first_word() -> None:
+    """Refused when the model stands later or nowhere, also though argparse would find it."""
+    for words, refused in ((["m"], False), ([], True), (["--port", "1", "m"], True), (["--model", "m"], False)):
+        found = read(*words, "--config", "/c.yaml", content={"port": 1})
+        assert any(one.rejected for one in found.problems) is refused
 
 
 def test_a_file_that_is_not_at_hand_is_named() -> None:

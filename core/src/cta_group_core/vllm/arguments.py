@@ -1,14 +1,14 @@
 """What the arguments of a vLLM container say, as vLLM's parser would read them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from cta_group_core.errors import InvalidText
-from cta_group_core.vllm.config_file import with_config
+from cta_group_core.vllm.config_file import config_of, with_config
 from cta_group_core.vllm.flags import Flag
 from cta_group_core.vllm.scan import Occurrence, Other, Problem, scan
-from cta_group_core.vllm.structure import model_words, structural_problems
+from cta_group_core.vllm.structure import config_problem, model_words, structural_problems
 from cta_group_core.vllm.surroundings import NOTHING, Surroundings
 from cta_group_core.vllm.values import Utilization, human_int, model_length, plain_int
 from cta_group_core.vllm.word import Word
@@ -88,6 +88,26 @@ class Arguments:
 _HUMAN = frozenset({Flag.MAX_NUM_BATCHED_TOKENS, Flag.KV_CACHE_MEMORY_BYTES})
 
 
+_CONVERSIONS: Mapping[Flag, Callable[[str], object]] = {
+    Flag.GPU_MEMORY_UTILIZATION: float,
+    Flag.MAX_MODEL_LEN: model_length,
+    Flag.MAX_NUM_BATCHED_TOKENS: human_int,
+    Flag.KV_CACHE_MEMORY_BYTES: human_int,
+    **dict.fromkeys(
+        (
+            Flag.MAX_NUM_SEQS,
+            Flag.PORT,
+            Flag.TENSOR_PARALLEL_SIZE,
+            Flag.PIPELINE_PARALLEL_SIZE,
+            Flag.DATA_PARALLEL_SIZE,
+            Flag.DATA_PARALLEL_SIZE_LOCAL,
+            Flag.DATA_PARALLEL_RANK,
+        ),
+        plain_int,
+    ),
+}
+
+
 def read_arguments(
     command: Sequence[str] | None, args: Sequence[str] | None, surroundings: Surroundings = NOTHING
 ) -> Arguments:
@@ -97,7 +117,8 @@ def read_arguments(
 
 def arguments_of(line: CommandLine, surroundings: Surroundings = NOTHING) -> Arguments:
     """Read vLLM's words, with those of its config file where that is at hand."""
-    words, unseen, config_problems = with_config(line.words, surroundings)
+    config = config_of(line.words, surroundings)
+    words = with_config(line.words, config)
     found = scan(words)
     model, known = model_words(found, serves=line.serves)
     return Arguments(
@@ -106,7 +127,34 @@ def arguments_of(line: CommandLine, surroundings: Surroundings = NOTHING) -> Arg
         others=tuple(found.others),
         model=model,
         model_known=known,
-        hidden=(*([f"--config {unseen}"] if unseen else ()), *(word.text for word in found.hidden)),
-        problems=(*found.problems, *config_problems, *structural_problems(line.words, found, serves=line.serves)),
+        hidden=(*([f"--config {config.unseen}"] if config.unseen else ()), *(word.text for word in found.hidden)),
+        problems=(
+            *found.problems,
+            *config.problems,
+            *structural_problems(line.words, found, serves=line.serves),
+            *_overridden_problems(found.occurrences),
+            *(config_problem(line.words, config.content) if line.serves else ()),
+        ),
         end_of_options=found.end_of_options,
     )
+
+
+def _overridden_problems(occurrences: Sequence[Occurrence]) -> list[Problem]:
+    """VLLM converts each value that is given, also one that a later one of the same flag replaces."""
+    last = {one.flag: one for one in occurrences}
+    return [
+        Problem(one.word.text, f"{one.text!r} is refused, although a later value wins", rejected=True)
+        for one in occurrences
+        if one is not last[one.flag] and not one.unresolved and not _converts(one)
+    ]
+
+
+def _converts(one: Occurrence) -> bool:
+    parse = _CONVERSIONS.get(one.flag)
+    if parse is None or one.text is None:
+        return True
+    try:
+        parse(one.text)
+    except ValueError:  # InvalidText is one
+        return False
+    return True

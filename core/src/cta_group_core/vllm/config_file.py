@@ -6,6 +6,7 @@ puts its flags before those of the command line, which so win.
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from cta_group_core.vllm.flags import ARITIES
 from cta_group_core.vllm.scan import Problem
@@ -15,27 +16,36 @@ from cta_group_core.vllm.word import Word
 _OPTION = "--config"
 
 
-def with_config(words: Sequence[Word], surroundings: Surroundings) -> tuple[list[Word], str, list[Problem]]:
-    """Return the words with those of the config file in front, the path of a file that is not at hand, and problems.
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The file that a command line names, as vLLM takes it."""
 
-    The words ``--config FILE`` stay where they are.
-    """
+    content: Mapping[str, object] | None = None
+    """None where there is none, or where it is not at hand."""
+    unseen: str = ""
+    """The path of a file that vLLM reads and that is not at hand; empty otherwise."""
+    problems: tuple[Problem, ...] = ()
+
+
+def config_of(words: Sequence[Word], surroundings: Surroundings) -> Config:
+    """Return the file that vLLM reads for these words."""
     indexes = [index for index, word in enumerate(words) if word.text == _OPTION]
-    if not indexes:
-        return list(words), "", []
     if len(indexes) > 1:
-        return list(words), "", [Problem(_OPTION, "vLLM reads one config file, not several", rejected=True)]
-    following = words[indexes[0] + 1 : indexes[0] + 2]
+        return Config(problems=(Problem(_OPTION, "vLLM reads one config file, not several", rejected=True),))
+    following = words[indexes[0] + 1 : indexes[0] + 2] if indexes else ()
     if not following:
-        return list(words), "", []  # the scan says that it needs a value
+        return Config()  # where there is a flag without a file, the scan says so
     path = following[0]
     if not path.unresolved and path.text.rpartition(".")[2] not in {"yaml", "yml"}:
-        return list(words), "", [Problem(path.text, "vLLM reads config files named .yaml or .yml only", rejected=True)]
+        return Config(problems=(Problem(path.text, "vLLM reads config files named .yaml or .yml only", rejected=True),))
     content = surroundings.configs.get(path.text)
-    if content is None:
-        return list(words), path.text, []
+    return Config(content, unseen=path.text if content is None else "")
+
+
+def with_config(words: Sequence[Word], config: Config) -> list[Word]:
+    """Return the words with those of the config file in front. The words ``--config FILE`` stay where they are."""
     at = 1 if words and not words[0].text.startswith("-") else 0
-    return [*words[:at], *_flags(content), *words[at:]], "", []
+    return [*words[:at], *_flags(config.content or {}), *words[at:]]
 
 
 def _flags(content: Mapping[str, object]) -> list[Word]:

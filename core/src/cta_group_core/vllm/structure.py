@@ -1,7 +1,7 @@
 """What vLLM makes of the model among its arguments, and which combinations it refuses."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from cta_group_core.vllm.flags import Flag
 from cta_group_core.vllm.scan import Occurrence, Problem, Scan
@@ -26,7 +26,13 @@ def model_words(found: Scan, *, serves: bool) -> tuple[str | None, bool]:
 
 def structural_problems(words: Sequence[Word], found: Scan, *, serves: bool) -> list[Problem]:
     """Return what vLLM refuses or ignores although each word by itself is right."""
-    return [*_extra_words(found), *_model_twice(found, serves=serves), *_name_without_model(words, serves=serves)] + [
+    model_last = serves and _model_is_not_first(words)
+    return [
+        *_extra_words(found),
+        *_model_twice(found, serves=serves),
+        *(_name_without_model(words) if model_last else ()),
+        *_json_after_end(found),
+    ] + [
         Problem(
             one.word.text,
             "vLLM ignores the file in this spelling; write two words, --config and the file",
@@ -57,14 +63,34 @@ def _is_exact_model(one: Occurrence) -> bool:
     return one.flag is Flag.MODEL and one.spelling == "--model" and one.word.place is not None
 
 
-def _name_without_model(words: Sequence[Word], *, serves: bool) -> list[Problem]:
+def _model_is_not_first(words: Sequence[Word]) -> bool:
+    """Tell whether ``vllm serve`` finds no model at the front, where it puts the one of ``--model`` too."""
     texts = [word.text for word in words]
-    if not serves or not texts or not texts[0].startswith("-"):
-        return []
-    if any(text in {"--model", "--config"} or text.startswith(("--model=", "--config=")) for text in texts):
+    named = any(text == "--model" or text.startswith("--model=") for text in texts)
+    return bool(texts) and texts[0].startswith("-") and not named
+
+
+def _name_without_model(words: Sequence[Word]) -> list[Problem]:
+    texts = [word.text for word in words]
+    if any(text == "--config" or text.startswith("--config=") for text in texts):
         return []
     return [
         Problem(text, "vllm serve wants the model as its first word where this flag is given", rejected=True)
         for text in texts
         if _SERVED_NAME.fullmatch(text)
     ][:1]
+
+
+def config_problem(words: Sequence[Word], content: Mapping[str, object] | None) -> list[Problem]:
+    """Return the problem of ``vllm serve`` with a config file that names no model either; None is a file unseen."""
+    if content is None or "model" in content or not _model_is_not_first(words):
+        return []
+    return [Problem("--config", "vllm serve wants the model as its first word, or in the file", rejected=True)]
+
+
+def _json_after_end(found: Scan) -> list[Problem]:
+    """VLLM puts flags with a key at the end, where after ``--`` they are flags no more."""
+    keyed = [one.name for one in found.others if "." in one.name]
+    if found.end_of_options is None or not keyed:
+        return []
+    return [Problem(keyed[0], "vLLM does not take a flag with a key together with --", rejected=True)]
