@@ -10,6 +10,7 @@ from typing import Any
 
 from admission_pods import H100
 from admission_running import Conversation, local_endpoint, until
+from cta_group_operator.admission.settings import PodRules
 
 Json = dict[str, Any]
 
@@ -17,7 +18,8 @@ Json = dict[str, Any]
 class EndpointThread:
     """The endpoint with an event loop of its own; it can go away."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, rules: PodRules | None = None) -> None:
+        self._rules = rules
         self._folder = folder
         self._selector = selectors.DefaultSelector()
         self._loop = asyncio.SelectorEventLoop(self._selector)
@@ -29,7 +31,7 @@ class EndpointThread:
 
     async def _serve(self) -> None:
         try:
-            async with local_endpoint(self._folder, H100) as conversation:
+            async with local_endpoint(self._folder, H100, self._rules) as conversation:
                 self._started.set_result(conversation)
                 await self._stop.wait()
             # TLS connections say good-bye; only the loop's own pipe is left then.
