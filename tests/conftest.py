@@ -1,35 +1,49 @@
 """What holds for every test: hypothesis does not judge speed, since the machine may be busy with something else.
 
-Tests run on several workers, most of them waiting for a cluster at any time. What shares a cluster stays on one worker,
-and so do the tests of a file.
+Tests run on several workers, most of which wait for a cluster at any time. A file stays on one worker, and so do all
+files that share a cluster.
 """
 
-from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Final
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
 
 settings.register_profile("cta-group", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("cta-group")
 
-_SHARED: Final = ("plain", "cluster", "control_plane")
-"""Fixtures that lead to something that takes long to start; the first that a test has is its group's name."""
-_SLOWEST_FIRST: Final = ("node", "api", "component")
+_WITH_CLUSTERS: Final = ("node", "api")
+_SLOWEST_FIRST: Final = (*_WITH_CLUSTERS, "component")
 _HERE: Final = Path(__file__).parent
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give each test its group, and begin with those that take long."""
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(_group(item)))
+    """Begin with the tests that take long."""
     items.sort(key=_turn)
 
 
-def _group(item: pytest.Item) -> str:
-    names: Sequence[str] = getattr(item, "fixturenames", ())
-    return next((name for name in _SHARED if name in names), str(item.path.relative_to(_HERE)))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config) -> LoadScopeScheduling:
+    """Give each worker one cluster after another."""
+    return _ByCluster(config)
+
+
+class _ByCluster(LoadScopeScheduling):  # type: ignore[misc] # xdist ships no types
+    def _split_scope(self, nodeid: str) -> str:
+        return _cluster(nodeid.partition("::")[0])
+
+
+@cache
+def _cluster(file: str) -> str:
+    """Return what the tests of a file share; ``file`` is relative to the root of the project."""
+    folder = file.split("/")[1]
+    text = (_HERE.parent / file).read_text(encoding="utf-8") if folder in _WITH_CLUSTERS else ""
+    if folder not in _WITH_CLUSTERS or "Cluster.start(" in text or "ControlPlane.start(" in text:
+        return file
+    return f"{folder}, plain programs" if "PlainNode" in text else folder
 
 
 def _turn(item: pytest.Item) -> int:
