@@ -54,6 +54,17 @@ async def test_who_is_on_the_gpus_is_a_condition(first: Occupancy, second: Occup
     assert condition(state, CLIENTS_LIMITED, limited=False)[:2] == ("Unknown", "NotUsed")
 
 
+async def test_a_crowd_without_limits_is_not_named_one_by_one() -> None:
+    """A message has an end, and the kind refuses a longer one with everything else that the node has to say."""
+    state = NodeState()
+    state.learn_devices(node_of(1), offer_of(node_of(1), reserve_mib=RESERVE_MIB))
+    crowd = tuple(Unlimited(pid, "python3", pod("a"), "c1") for pid in range(1, 2001))
+    state.learn_occupancy({uuid_of(0): Occupancy(unlimited=crowd)})
+    message = condition(state, CLIENTS_LIMITED)[2]
+    assert message.endswith("1980 more processes")
+    assert len(message) < 4096
+
+
 async def test_nobody_runs_on_simulated_gpus() -> None:
     """So nothing is claimed of them."""
     simulated = replace(node_of(1), simulated=True)

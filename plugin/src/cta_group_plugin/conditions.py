@@ -26,6 +26,9 @@ MPS_READY: Final = "MPSReady"
 CLIENTS_LIMITED: Final = "ClientsLimited"
 HOLDERS_KNOWN: Final = "HoldersKnown"
 
+_NAMED: Final = 20
+"""Processes that a condition names: its message has an end."""
+
 _WORST_FIRST: Final = (Phase.UNHEALTHY, Phase.SUSPECT, Phase.RECOVERING, Phase.HEALTHY)
 
 
@@ -110,7 +113,8 @@ def _clients_limited(view: NodeView, enforcement: EnforcementSettings) -> Condit
         return _condition(CLIENTS_LIMITED, "Unknown", "Simulated", "nothing runs on simulated GPUs")
     found = [(gpu, view.occupancy[gpu.facts.uuid]) for gpu in view.offer.served if gpu.facts.uuid in view.occupancy]
     if told := [f"GPU {gpu.facts.index}: {one.words}" for gpu, here in found for one in here.unlimited]:
-        return _condition(CLIENTS_LIMITED, "False", "UnlimitedProcess", "; ".join(told))
+        more = [f"{len(told) - _NAMED} more processes"] if len(told) > _NAMED else []
+        return _condition(CLIENTS_LIMITED, "False", "UnlimitedProcess", "; ".join([*told[:_NAMED], *more]))
     if problems := sorted({here.problem for _, here in found if here.problem}):
         return _condition(CLIENTS_LIMITED, "Unknown", "NotSeen", "; ".join(problems))
     if not found:

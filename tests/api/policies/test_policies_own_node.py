@@ -25,6 +25,7 @@ from cta_group_plugin.report import (
     GpuReport,
     NodeReport,
     PcieLink,
+    as_api,
 )
 from group_pods import container, pod
 from kubectl import Kubectl
@@ -92,8 +93,19 @@ async def test_the_plugin_s_own_code_publishes_with_these_rights_alone(
         capacity=128,
         minimum=8,
         step=8,
+        memory_mib=81079,
+        driver_reserved_mib=480,
+        reserve_mib=1024,
+        minor=0,
+        pci_bus_id="0000:1b:00.0",
         numa_node=-1,
         link=PcieLink(16, 16, 1, 5),
+        copy_engines=8,
+        mig_mode="Disabled",
+        compute_mode="ExclusiveProcess",
+        persistence_mode=True,
+        foreign_memory_mib=640,
+        notice="processes that are no tenants use it: Xorg (pid 12)",
         free=96,
         largest_fit=96,
         allocations=(held,),
@@ -110,7 +122,10 @@ async def test_the_plugin_s_own_code_publishes_with_these_rights_alone(
     await node_api.apply(_report())
     await node_api.apply(_report(*held_back))
     await node_api.apply(_report(h100, sick, silent))
-    status = NodeStatus.model_validate(api.get(f"{_CTANODES}/own-a")["status"])
+    stored = api.get(f"{_CTANODES}/own-a")["status"]
+    # Fields that the kind does not have are dropped without a word; the UID is added when it is written.
+    assert {name: told for name, told in stored.items() if name != "nodeUID"} == as_api(_report(h100, sick, silent))
+    status = NodeStatus.model_validate(stored)
     assert (status.capacity, status.allocatable, status.free) == (256, 128, 96)
     assert [gpu.uuid for gpu in status.gpus] == ["GPU-0", "GPU-1", "GPU-unknown-2"]
     with pytest.raises(ApiUnavailable, match="may write the CTANode own-a only, not own-b"):
