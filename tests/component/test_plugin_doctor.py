@@ -10,6 +10,7 @@ from cta_group_plugin.mps.supervisor import MpsSupervisor
 from cta_group_plugin.ports import MpsDemand
 from examined_node import ExaminedNode
 from fake_nvml.scenario import DRIVER_NOT_LOADED, GPU_IS_LOST
+from gpu_looks import Program, write_process
 
 
 @pytest.mark.usefixtures("supervisor")
@@ -98,8 +99,8 @@ async def test_facts_of_a_gpu(examined: ExaminedNode, facts: dict[str, object], 
 @pytest.mark.usefixtures("supervisor")
 async def test_a_process_that_is_no_tenant(examined: ExaminedNode) -> None:
     """It is named with its memory; the MPS server and its clients are no strangers."""
-    examined.put("proc/4711/comm", "firefox\n")
-    examined.put("proc/4712/comm", "nvidia-cuda-mps-server\n")
+    write_process(examined.host / "proc", Program(4711, name="firefox"))
+    write_process(examined.host / "proc", Program(4712, name="nvidia-cuda-mps"))
     examined.change(processes=((4711, 3000 << 20, False), (4712, 60 << 20, False)))
     told = await examined.only()
     assert "use 3000 MiB of its memory: firefox (pid 4711, 3000 MiB)" in told["sentence"]

@@ -6,16 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from cta_group_core.compatibility.findings import Finding
+from cta_group_core.compatibility.findings import Finding, Severity
+from cta_group_core.ids import UUID_TEXTS
 from cta_group_plugin.doctor.findings import findings_of
 from cta_group_plugin.doctor.gather import DoctorSettings, examine
-from cta_group_plugin.doctor.processes import UNKNOWN, foreign_processes
+from cta_group_plugin.doctor.processes import UNKNOWN, tenants_of, users_of
 from cta_group_plugin.doctor.show import published
 from cta_group_plugin.errors import DriverError, DriverGone, GpuLost
-from cta_group_plugin.gpu_source import Vitals
+from cta_group_plugin.gpu_source import GpuUse, Vitals
 from cta_group_plugin.ports import BrokenGpu, GpuProcess, Inventory, MpsState
+from gpu_looks import Program, held, write_process
 from plugin_running import FakeNode, short_folder
-from plugin_values import gpu, inventory, uuid_of
+from plugin_values import gpu, groups, inventory, uuid_of
 
 _READY = MpsState(ready=True, reason="", client_pids=(7,))
 
@@ -94,7 +96,36 @@ def test_processes_of_another_namespace_are_no_strangers_when_mps_explains_them(
         GpuProcess(11, 60),
         GpuProcess(12, 900),
     )
-    (left,) = foreign_processes({uuid_of(0): processes}, {uuid_of(0): _READY}, tmp_path)[uuid_of(0)]
+    (left,) = users_of({uuid_of(0): processes}, {uuid_of(0): _READY}, tmp_path)[uuid_of(0)].foreign
     assert (left.pid, left.name, left.memory_mib) == (12, UNKNOWN, 900)
-    alone = foreign_processes({uuid_of(0): processes[2:]}, {}, tmp_path)[uuid_of(0)]
+    alone = users_of({uuid_of(0): processes[2:]}, {}, tmp_path)[uuid_of(0)].foreign
     assert [one.pid for one in alone] == [11, 12]
+
+
+def test_tenants_are_told_from_strangers_by_their_pods(tmp_path: Path) -> None:
+    """A client and a stranger are what they are; a process of a tenant's pod outside MPS has no limits."""
+    uid = "11111111-1111-4111-8111-111111111111"
+    programs = [Program(7, pod_uid=uid), Program(8, 900, pod_uid=uid), Program(9, 60, name="nvidia-cuda-mps")]
+    programs.append(Program(12, 600, name="Xorg"))
+    for each in programs:
+        write_process(tmp_path / "proc", each)
+    processes = tuple(GpuProcess(one.pid, one.memory_mib) for one in programs)
+    tenants = tenants_of([held(uid, groups(0, range(32)))], UUID_TEXTS.parse)
+    users = users_of({uuid_of(0): processes}, {uuid_of(0): _READY}, tmp_path, tenants)[uuid_of(0)]
+    assert [(one.pid, one.name, one.memory_mib) for one in users.foreign] == [(12, "Xorg", 600)]
+    assert [(one.pid, one.memory_mib) for one in users.unlimited] == [(8, 900)]
+    without = users_of({uuid_of(0): processes}, {uuid_of(0): _READY}, tmp_path)[uuid_of(0)]
+    assert ([one.pid for one in without.foreign], without.unlimited) == ([8, 12], ())
+
+
+async def test_a_tenant_past_its_limits_is_an_error(node: FakeNode) -> None:
+    """With its name and what to do; where limits are switched off it is none."""
+    uid = "11111111-1111-4111-8111-111111111111"
+    write_process(node.root / "host/proc", Program(8, 900, pod_uid=uid))
+    node.gpus.used[uuid_of(0)] = GpuUse(processes=(GpuProcess(8, 900),))
+    node.read_record = lambda: (held(uid, groups(0, range(32))),)
+    (told,) = await about_driver(node)
+    assert told.severity is Severity.ERROR
+    assert "python3 (pid 8, 900 MiB)" in told.sentence
+    node.read_record = None
+    assert "no tenants" in (await about_driver(node))[0].sentence

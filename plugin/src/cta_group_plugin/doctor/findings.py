@@ -13,6 +13,7 @@ from cta_group_core.health.recovery_action import recovery_action_of
 from cta_group_core.names import LEFT_OUT
 from cta_group_core.nodes import GpuHealth, GpuStatus, NodeStatus
 from cta_group_plugin.doctor.gather import DoctorSettings, Examination
+from cta_group_plugin.doctor.processes import GpuUsers
 from cta_group_plugin.doctor.socket_findings import kubelet_findings, mps_findings
 from cta_group_plugin.gpu_source import Vitals
 from cta_group_plugin.ports import GpuFacts
@@ -33,10 +34,11 @@ def findings_of(found: Examination, status: NodeStatus, settings: DoctorSettings
         return worst_first([*told, *node_findings(status, host)])
     told += [*_enforcement(status, settings), *_cdi(found, settings), *_owners(found, status), *host_findings(host)]
     for gpu in status.gpus:
-        processes = () if _is_whole(gpu) else found.foreign.get(gpu.gpu_uuid, ())
+        users = GpuUsers() if _is_whole(gpu) else found.users.get(gpu.gpu_uuid, GpuUsers())
         pending = next((each.mig_pending for each in _inventory(found) if each.uuid == gpu.uuid), None)
         mode = None if pending is None else "Enabled" if pending else "Disabled"
-        told += gpu_findings(gpu, exclusive_mode=exclusive, mig_pending=mode, processes=processes)
+        told += gpu_findings(gpu, exclusive_mode=exclusive, mig_pending=mode, processes=users.foreign)
+        told += _unlimited(gpu, users, status)
         told += [*_withheld(gpu), *_vitals(gpu, found.driver.vitals.get(gpu.gpu_uuid))]
     return worst_first(told)
 
@@ -128,6 +130,17 @@ def _vitals(gpu: GpuStatus, vitals: Vitals | None) -> Iterator[Finding]:
 def _is_whole(gpu: GpuStatus) -> bool:
     """Tell whether one tenant has all of it; its processes are not ours to count."""
     return bool(gpu.capacity) and any(held.groups == gpu.capacity for held in gpu.allocations)
+
+
+def _unlimited(gpu: GpuStatus, users: GpuUsers, status: NodeStatus) -> Iterator[Finding]:
+    if users.unlimited and (status.enforcement.compute or status.enforcement.memory):
+        named = ", ".join(f"{one.name} (pid {one.pid}, {one.memory_mib} MiB)" for one in users.unlimited)
+        yield Finding(
+            Severity.ERROR,
+            subject_of(gpu),
+            f"processes of its tenants are no clients of its MPS daemon, so nothing limits them: {named}",
+            "restart their pods; they must leave CUDA_MPS_PIPE_DIRECTORY and the folder that it names as they are",
+        )
 
 
 def _owners(found: Examination, status: NodeStatus) -> Iterator[Finding]:

@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from cta_group_core.compatibility.gpu_findings import ForeignProcess
 from cta_group_core.ids import GpuUuid
 from cta_group_plugin.adapters.supervisor_look import look_at_supervisor
 from cta_group_plugin.claims import claims_of
 from cta_group_plugin.doctor.host import HostLook, look_at_host
-from cta_group_plugin.doctor.processes import foreign_processes
+from cta_group_plugin.doctor.processes import GpuUsers, tenants_of, users_of
 from cta_group_plugin.edges import Edges, edges_of
 from cta_group_plugin.errors import DriverAbsent, DriverError, DriverGone, KubeletUnavailable, MpsUnavailable
 from cta_group_plugin.gpu_source import GpuSource, Vitals, inventory_of
@@ -66,7 +65,8 @@ class Examination:
     """None: it is simulated inside the plugin's process."""
     mps: Mapping[GpuUuid, MpsState] = field(default_factory=dict)
     mps_problem: str = ""
-    foreign: Mapping[GpuUuid, tuple[ForeignProcess, ...]] = field(default_factory=dict)
+    users: Mapping[GpuUuid, GpuUsers] = field(default_factory=dict)
+    """Who is on each GPU beside tenants within their limits."""
 
 
 async def examine(settings: DoctorSettings, edges: Edges | None = None) -> Examination:
@@ -80,6 +80,7 @@ async def examine(settings: DoctorSettings, edges: Edges | None = None) -> Exami
         others = await _other_devices(edges) if account else {}
         supervisor = look_at(run.mps_socket) if run.mps_socket else None
         mps, mps_problem = await _mps(supervisor)
+        tenants = tenants_of(edges.record() if edges.record else None, edges.ids.meaning_of)
     finally:
         await edges.pod_resources.close()
         await edges.mps.close()
@@ -94,7 +95,7 @@ async def examine(settings: DoctorSettings, edges: Edges | None = None) -> Exami
         supervisor=supervisor,
         mps=mps,
         mps_problem=mps_problem,
-        foreign=foreign_processes(driver.processes, mps, settings.host_root),
+        users=users_of(driver.processes, mps, settings.host_root, tenants),
     )
 
 
