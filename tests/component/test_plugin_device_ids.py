@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import grpc.aio
 import pytest
 
 from cta_group_core.ids import IdForm
@@ -12,6 +13,7 @@ from cta_group_plugin.adapters.state_folder import NUMBERS, StateFolder
 from cta_group_plugin.edges import Edges
 from cta_group_plugin.errors import StateUnavailable
 from cta_group_plugin.id_book import IdBook
+from cta_group_plugin.kubelet_api import deviceplugin_v1beta1_pb2 as api
 from cta_group_plugin.ports import PodDevices
 from cta_group_plugin.settings import Topology
 from cta_group_plugin.testing import AdmissionRefused, Ask, FakeGpuSource, FakeKubelet
@@ -24,11 +26,12 @@ class NodeWithIds(FakeNode):
 
     form = IdForm.UUID
     record: tuple[PodDevices, ...] | None = ()
+    registered: frozenset[str] = frozenset()
 
     def edges(self) -> Edges:
         """Return this node's fakes, and the ids as a new process finds them."""
         ids = IdBook(self.form, StateFolder(self.root / "state"))
-        ids.recall(self.record or ())
+        ids.recall(self.record or (), self.registered)
         return replace(super().edges(), record=lambda: self.record, ids=ids)
 
     def remember(self, uid: str, ids: Iterable[str]) -> None:
@@ -87,20 +90,42 @@ async def test_change_of_the_form_hands_nothing_out_twice(node: NodeWithIds, bef
                 await kubelet.admit(pod("d"), [Ask("main", 8)])
 
 
-async def test_groups_that_are_free_by_then_get_the_new_form_at_the_next_start(node: NodeWithIds) -> None:
-    """Until then a pod may get ids of the old one, and lives with them."""
+async def test_groups_get_the_new_form_once_nobody_holds_them(node: NodeWithIds) -> None:
+    """All that kubelet knows keeps its text at first; what is free follows at once, the rest when its pod has gone."""
     async with node.kubelet() as kubelet:
         async with plugin_again(node, kubelet, IdForm.UUID):
             (held,) = await kubelet.admit(pod("a"), [Ask("main", 32)])
         node.remember("uid-a", held.ids)
+        node.registered = frozenset({*held.ids, f"{uuid_of(1)}::5"})
         async with plugin_again(node, kubelet, IdForm.SHORT):
+            await kubelet.until(lambda kubelet: f"{uuid_of(1)}::5" not in kubelet.devices)
+            assert {text for text in kubelet.devices if text.startswith("GPU-")} == set(held.ids)
             kubelet.delete(pod("a"))
-            (again,) = await kubelet.admit(pod("b"), [Ask("main", 32)])
-            assert set(again.ids) == set(held.ids)
-            kubelet.delete(pod("b"))
-        node.record = ()
-        async with plugin_again(node, kubelet, IdForm.SHORT):
-            assert {text[:3] for text in kubelet.devices} == {"g0-", "g1-"}
+            node.record = ()
+            await kubelet.until(lambda kubelet: {text[:3] for text in kubelet.devices} == {"g0-", "g1-"})
+            (after,) = await kubelet.admit(pod("b"), [Ask("main", 32)])
+            assert not set(after.ids) & set(held.ids)
+
+
+async def test_id_of_an_earlier_list_is_taken_only_while_its_group_is_free(node: NodeWithIds) -> None:
+    """Kubelet may ask for it while the list with the new text is under way; then that text is taken back."""
+    node.form = IdForm.SHORT
+    async with registered_plugin(node) as kubelet:
+        earlier = [f"{uuid_of(0)}::{number}" for number in range(8)]
+        asked = api.ContainerPreferredAllocationRequest(available_deviceIDs=earlier, allocation_size=8)
+        request = api.PreferredAllocationRequest(container_requests=[asked])
+        preferred = await kubelet.plugin.GetPreferredAllocation(request)
+        assert list(preferred.container_responses[0].deviceIDs) == earlier
+        await kubelet.plugin.Allocate(allocation_of(earlier))
+        await kubelet.until(lambda kubelet: set(earlier) < set(kubelet.devices))
+        assert len(kubelet.devices) == 256
+        with pytest.raises(grpc.aio.AioRpcError, match=r"g0-00. is held by another container"):
+            await kubelet.plugin.Allocate(allocation_of([f"g0-{number:03d}" for number in range(8)]))
+
+
+def allocation_of(ids: Iterable[str]) -> api.AllocateRequest:
+    """Return kubelet's question for one container."""
+    return api.AllocateRequest(container_requests=[api.ContainerAllocateRequest(devices_ids=ids)])
 
 
 async def test_ids_of_a_gpu_that_vanished_mean_no_other_gpu(node: NodeWithIds) -> None:

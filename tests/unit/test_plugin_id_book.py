@@ -112,7 +112,26 @@ async def test_group_that_kubelet_knows_keeps_its_text_after_the_setting_was_cha
 async def test_texts_that_are_seen_later_are_kept_too() -> None:
     """The account of kubelet tells them where its record could not be read; ids of other plugins say nothing."""
     book = await book_of(IdForm.SHORT, Kept())
-    assert not book.keep(["g0-000", "nvidia0", "MIG-1::0"])
-    assert book.keep([f"{uuid_of(1)}::7"])
-    assert not book.keep([f"{uuid_of(1)}::7"])
-    assert set(book.texts.kept) == groups(1, [7])
+    book.keep(["g0-000", "nvidia0", "MIG-1::0"])
+    assert book.texts.kept == {}
+    book.keep([f"{uuid_of(1)}::7"])
+    assert book.texts.kept.keys() == groups(1, [7])
+
+
+async def test_every_id_that_kubelet_knows_is_kept_until_nobody_holds_it() -> None:
+    """A process of before may give out any of them until this one is registered."""
+    book = IdBook(IdForm.SHORT)
+    book.recall((), [f"{uuid_of(0)}::{number}" for number in range(3)])
+    await book.number([gpu(0)])
+    assert book.texts.kept.keys() == groups(0, range(3))
+    book.release(groups(0, [1]))
+    assert [book.texts.text_of(one)[:3] for one in sorted(groups(0, range(3)))] == ["g0-", "GPU", "g0-"]
+
+
+async def test_id_that_kubelet_takes_decides_the_text() -> None:
+    """It was in a list of before, and came back while the next list was under way."""
+    book = await book_of(IdForm.SHORT, Kept())
+    book.adopt([f"{uuid_of(0)}::5"])
+    assert book.texts.text_of(GroupId(uuid_of(0), 5)) == f"{uuid_of(0)}::5"
+    book.adopt(["g0-005"])
+    assert book.texts.text_of(GroupId(uuid_of(0), 5)) == "g0-005"

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from background import in_background, until_view
-from cta_group_core.ids import UUID_TEXTS, GroupId
+from cta_group_core.ids import GroupId
 from cta_group_plugin.accounts import AccountKeeper
 from cta_group_plugin.ceilings import demands_of
 from cta_group_plugin.ports import MpsDemand, PodDevices, whole_demand
@@ -48,8 +48,9 @@ ENDED = held("uid-z", "main", groups(0, range(96, 128)))
 
 def found(*record: PodDevices, sees_all_grants: bool, holders: UnlistedHolders | None = None) -> list[int]:
     """Return the sizes that are found beside what is listed."""
-    holders = holders or UnlistedHolders(UUID_TEXTS.parse)
-    return [len(one.ids) for one in holders.after(record, LISTED, sees_all_grants=sees_all_grants)]
+    entries = [(one, frozenset(map(GroupId.parse, one.ids))) for one in record]
+    found_now = (holders or UnlistedHolders()).after(entries, LISTED, sees_all_grants=sees_all_grants)
+    return [len(one.ids) for one in found_now]
 
 
 def test_init_container_of_a_living_pod_is_found_at_any_time() -> None:
@@ -65,7 +66,7 @@ def test_container_of_an_unknown_pod_counts_if_it_is_from_before() -> None:
 
 def test_container_from_before_counts_until_kubelet_forgets_it() -> None:
     """Also when this process sees all grants by then; once gone from the record it does not come back."""
-    holders = UnlistedHolders(UUID_TEXTS.parse)
+    holders = UnlistedHolders()
     assert found(MAIN, ENDED, sees_all_grants=False, holders=holders) == [32]
     assert found(MAIN, ENDED, sees_all_grants=True, holders=holders) == [32]
     assert found(MAIN, sees_all_grants=True, holders=holders) == []
@@ -77,6 +78,11 @@ def test_entry_whose_groups_somebody_else_has_is_of_a_pod_that_ended() -> None:
     assert found(MAIN, held("uid-z", "main", groups(0, range(4, 36))), sees_all_grants=False) == []
 
 
-def test_ids_of_other_plugins_hold_nothing() -> None:
+async def test_ids_of_other_plugins_hold_nothing() -> None:
     """They were given out under our name before this plugin came."""
-    assert found(MAIN, PodDevices("uid-b", "main", frozenset({"nvidia0"})), sees_all_grants=False) == []
+    state = NodeState()
+    state.learn_devices(node_of(1), offer(1), {})
+    record = (PodDevices("uid-b", "main", frozenset({"nvidia0"})),)
+    async with in_background(AccountKeeper(state, FakePodResources(), record=lambda: record).run):
+        await until_view(state, lambda view: view.holders_are_known)
+    assert state.view.unlisted == ()

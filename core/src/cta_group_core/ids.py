@@ -105,6 +105,10 @@ class IdTexts:
     kept: Mapping[GroupId, str] = field(default_factory=dict)
     """Groups that kubelet knows by a text of the other form. It would hand such a group out twice by two texts."""
 
+    def is_usual(self, text: str) -> bool:
+        """Tell whether an id has the form in which new ones are written, as far as its first letters say."""
+        return text.startswith("g") is (self.form is IdForm.SHORT)
+
     def text_of(self, group: GroupId) -> str:
         """Return the one text by which kubelet is told of a group."""
         if kept := self.kept.get(group):

@@ -4,7 +4,7 @@ kubelet answers 100 of these calls a second for all programs of the node togethe
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from cta_group_plugin.errors import KubeletUnavailable
@@ -12,7 +12,7 @@ from cta_group_plugin.id_book import IdBook
 from cta_group_plugin.logs import EventLog
 from cta_group_plugin.ports import PodDevices, PodResources
 from cta_group_plugin.state import NodeState
-from cta_group_plugin.unlisted import UnlistedHolders
+from cta_group_plugin.unlisted import RecordEntry, UnlistedHolders
 
 _log = EventLog(__name__)
 
@@ -37,7 +37,7 @@ class AccountKeeper:
         self._state = state
         self._record = record
         self._ids = ids or IdBook()
-        self._unlisted = UnlistedHolders(self._ids.meaning_of)
+        self._unlisted = UnlistedHolders()
         self._pod_resources = pod_resources
         self._period_seconds = period_seconds
         self._soon = asyncio.Event()
@@ -73,8 +73,24 @@ class AccountKeeper:
         if not self._works:
             _log.info("kubelet_account_available")
         self._works = True
-        record = (await asyncio.to_thread(self._record) if self._record else None) or ()
-        if self._ids.keep({*account.texts, *(text for one in record for text in one.ids)}):
-            self._state.learn_texts(self._ids.texts)
-        unlisted = self._unlisted.after(record, account, sees_all_grants=bool(self._state.view.generation))
+        record = await asyncio.to_thread(self._read_record)
+        self._ids.keep(text for text in account.texts if not self._ids.texts.is_usual(text))
+        unlisted = self._unlisted.after(record or (), account, sees_all_grants=bool(self._state.view.generation))
         self._state.learn_account(account, asked_at=asked_at, unlisted=unlisted)
+        if record is not None and self._state.view.generation:
+            self._release_ids(record)
+        self._state.learn_texts(self._ids.texts)
+
+    def _read_record(self) -> Sequence[RecordEntry] | None:
+        """Read what kubelet has given out; None when nobody can tell. Blocks, and takes a while with a thousand ids."""
+        found = self._record() if self._record else None
+        if found is None:
+            return None
+        self._ids.keep(text for one in found for text in one.ids if not self._ids.texts.is_usual(text))
+        return [(one, self._ids.groups_in(one.ids)) for one in found]
+
+    def _release_ids(self, record: Iterable[RecordEntry]) -> None:
+        """Let go of the texts of groups that nobody holds, by kubelet's record and by what was given out since."""
+        if self._ids.texts.kept:
+            holders = (*self._state.view.holders, *self._state.view.unlisted)
+            self._ids.release(frozenset().union(*(holder.ids for holder in holders), *(ids for _, ids in record)))

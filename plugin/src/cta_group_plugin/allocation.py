@@ -1,11 +1,12 @@
 """Which groups a container may have: those that are preferred for it, and whether it may get others. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 from cta_group_core.compatibility.enforcement import most_mps_clients
 from cta_group_core.compatibility.versions import CudaVersion, parsed_or_none
-from cta_group_core.errors import DoesNotFit
+from cta_group_core.errors import DoesNotFit, InvalidText
 from cta_group_core.ids import GpuUuid, GroupId, by_gpu
 from cta_group_core.placement import check_ids, choose_ids
 from cta_group_plugin.health import Faults, is_out
@@ -27,6 +28,7 @@ def preferred_ids(
     must_include: Iterable[str],
     groups: int,
     shares: Shares | None = None,
+    holders: Iterable[Holder] = (),
 ) -> list[str]:
     """Return exactly ``groups`` ids, all on one GPU or on whole GPUs; raises RequestRefused otherwise.
 
@@ -34,15 +36,17 @@ def preferred_ids(
     with as many clients as they may have. ``shares``, where a GPU serves one size at a time: what others hold.
     """
     open_gpus = {uuid: (gpu.facts.index, gpu.units) for uuid, gpu in offer.by_uuid.items() if uuid not in left_out}
+    available = list(available)
+    strays = strays_in(offer, available, holders)
     chosen = choose_ids(
         open_gpus,
-        available=[group_id for group_id in map(offer.ids.get, available) if group_id],
+        available=[*(offer.ids[text] for text in available if text in offer.ids), *strays],
         must_include=parse_ids(offer, must_include),
         groups=groups,
         shares=shares,
         links=offer.links,
     )
-    return [offer.texts.text_of(group_id) for group_id in chosen]
+    return [strays.get(group_id) or offer.texts.text_of(group_id) for group_id in chosen]
 
 
 def parse_ids(offer: Offer, texts: Iterable[str]) -> frozenset[GroupId]:
@@ -50,14 +54,31 @@ def parse_ids(offer: Offer, texts: Iterable[str]) -> frozenset[GroupId]:
     return frozenset(map(offer.group_of, texts))
 
 
-def check_texts(offer: Offer, texts: Iterable[str]) -> None:
-    """Raise DoesNotFit for an id that is not the one by which its group is offered.
+def strays_in(offer: Offer, texts: Iterable[str], holders: Iterable[Holder]) -> Mapping[GroupId, str]:
+    """Return the ids that kubelet has from an earlier list than the newest, where their groups had another text.
 
-    kubelet knows the group by the other one too, and may have given it to somebody by that.
+    A group that somebody holds is left out: kubelet may have given it to them by that other text.
     """
+    strays: dict[GroupId, str] = {}
     for text in texts:
-        if text not in offer.ids and (offered := offer.texts.text_of(offer.group_of(text))) != text:
-            raise DoesNotFit(f"{text}: kubelet knows this group as {offered} now; the next pod is told so")
+        if text not in offer.ids:
+            with suppress(InvalidText):  # of another plugin under our name
+                strays[offer.texts.parse(text)] = text
+    for holder in holders if strays else ():
+        for group_id in strays.keys() & holder.ids:
+            del strays[group_id]
+    return strays
+
+
+def strays_taken(offer: Offer, texts: Iterable[str], holders: Iterable[Holder]) -> Collection[str]:
+    """Return those of ``texts`` that are strays; raise DoesNotFit for one whose group somebody holds."""
+    not_offered = [text for text in texts if text not in offer.ids]
+    strays = strays_in(offer, not_offered, holders)
+    for group_id, text in zip(map(offer.group_of, not_offered), not_offered, strict=True):
+        if group_id not in strays:
+            now = offer.texts.text_of(group_id)
+            raise DoesNotFit(f"{text} is held by another container, to which kubelet gave it as {now}")
+    return strays.values()
 
 
 def checked_gpus(

@@ -116,7 +116,14 @@ def _assemble(settings: RunSettings, edges: Edges, state: NodeState, stack: Asyn
         ask_clients=ceilings.ask_now,
     )
     allocator = Allocator(
-        state, ceilings, rules, metrics, accounts.ask_soon, ensure_devices=ensure_devices, occupancy=occupancy
+        state,
+        ceilings,
+        rules,
+        metrics,
+        accounts.ask_soon,
+        ensure_devices=ensure_devices,
+        occupancy=occupancy,
+        ids=edges.ids,
     )
     service = partial(DevicePluginService, state, allocator, tells_numa=settings.topology is Topology.NUMA)
     charge = ChargeKeeper(state, settings.device_plugin_dir)

@@ -53,7 +53,7 @@ def edges_of(settings: RunSettings) -> Edges:
     store = StateFolder(settings.health.state_dir) if settings.health.state_dir else None
     ids = IdBook(settings.device_ids, store)
     checkpoint = KubeletCheckpoint(settings.device_plugin_dir, settings.resource_name, ids.meaning_of)
-    ids.recall(checkpoint.pod_devices() or ())
+    ids.recall(checkpoint.pod_devices() or (), checkpoint.registered())
     return Edges(
         gpus=_gpu_source(settings),
         mps=SupervisorClient(settings.mps_socket) if settings.mps_socket else SimulatedMpsControl(),

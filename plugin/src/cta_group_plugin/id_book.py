@@ -6,12 +6,13 @@ host. When the file is lost, the numbers that matter are found again in kubelet'
 container the answer that names their GPUs; GPUs without pods get new ones.
 
 When the form is changed while pods run, kubelet goes on knowing their groups by the old texts, and would hand a group
-out again under a new one. So a group that kubelet knows keeps its text for as long as this process lives; the next one
-writes those that are free by then in the new form.
+out again under a new one. So every group keeps the text that kubelet knows until nobody holds it, and until kubelet was
+asked about that after this process had registered: what a process of before still gave out is known by then. An id that
+kubelet took meanwhile by the old text decides which text its group has.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Final, Protocol
@@ -53,8 +54,11 @@ class IdBook:
         """Return the group that an id means; raises InvalidText."""
         return self._texts.parse(text)
 
-    def recall(self, record: Iterable[PodDevices]) -> None:
-        """Read what is kept of the numbers, and find those that are missing in kubelet's record. Blocks."""
+    def recall(self, record: Iterable[PodDevices], registered: Iterable[str] = ()) -> None:
+        """Read what is kept of the numbers, and find those that are missing in kubelet's record. Blocks.
+
+        ``registered`` are all ids that kubelet knows, held or not.
+        """
         record = tuple(record)
         try:
             numbers = dict(self._store.load_numbers()) if self._store else {}
@@ -65,7 +69,7 @@ class IdBook:
             numbers |= _missing_numbers(container, numbers)
         self._texts = replace(self._texts, numbers=numbers)
         self._taken = frozenset(number for container in record for number in _gpu_numbers(container))
-        self.keep(text for container in record for text in container.ids)
+        self.keep({*registered, *(text for container in record for text in container.ids)})
 
     def lacks(self, gpus: Iterable[GpuFacts]) -> bool:
         """Tell whether one of these GPUs needs a number and has none."""
@@ -81,20 +85,43 @@ class IdBook:
                 _log.warning("gpu_numbers_not_kept", problem=problem)
         self._texts = replace(self._texts, numbers=numbers)
 
-    def keep(self, known: Iterable[str]) -> bool:
-        """Note texts by which kubelet knows groups; tell whether that changes how one is written."""
-        kept = dict(self._texts.kept)
-        for text in known:
-            if (ShortId.parse(text) is not None) == (self._texts.form is IdForm.SHORT):
-                continue
-            # Another plugin may have given it out under our name before, or nobody knows its GPU.
+    def keep(self, known: Iterable[str]) -> None:
+        """Note texts by which kubelet knows groups: those of the other form stay what they are."""
+        kept = self._of_the_other_form(known) | dict(self._texts.kept)
+        self._become(kept)
+
+    def groups_in(self, texts: Iterable[str]) -> frozenset[GroupId]:
+        """Return the groups that ids mean, without those that mean none."""
+        found: set[GroupId] = set()
+        for text in texts:
             with suppress(InvalidText):
-                kept.setdefault(self._texts.parse(text), text)
-        if kept == self._texts.kept:
-            return False
-        _log.info("ids_kept", groups=len(kept), reason="kubelet knows them by the other form")
-        self._texts = replace(self._texts, kept=kept)
-        return True
+                found.add(self._texts.parse(text))
+        return frozenset(found)
+
+    def adopt(self, taken: Iterable[str]) -> None:
+        """Note texts by which kubelet has just taken groups that nobody else holds, whatever they were before."""
+        taken = frozenset(taken)
+        others = self._of_the_other_form(taken)
+        usual = {self._texts.parse(text) for text in taken} - others.keys()
+        self._become({group: text for group, text in self._texts.kept.items() if group not in usual} | others)
+
+    def release(self, held: Container[GroupId]) -> None:
+        """Write groups in the usual form that nobody holds any more."""
+        self._become({group: text for group, text in self._texts.kept.items() if group in held})
+
+    def _of_the_other_form(self, texts: Iterable[str]) -> dict[GroupId, str]:
+        found: dict[GroupId, str] = {}
+        for text in texts:
+            if not self._texts.is_usual(text):
+                # Another plugin may have given it out under our name before, or nobody knows its GPU.
+                with suppress(InvalidText):
+                    found[self._texts.parse(text)] = text
+        return found
+
+    def _become(self, kept: Mapping[GroupId, str]) -> None:
+        if kept != self._texts.kept:
+            _log.info("ids_kept", groups=len(kept), reason="kubelet knows them by the other form")
+            self._texts = replace(self._texts, kept=kept)
 
 
 def _gpu_numbers(container: PodDevices) -> set[int]:

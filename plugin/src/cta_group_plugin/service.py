@@ -20,7 +20,6 @@ from cta_group_plugin.allocation import (
     Shares,
     check_clients,
     check_start,
-    check_texts,
     checked_gpus,
     clients_allowed,
     clients_on,
@@ -28,6 +27,7 @@ from cta_group_plugin.allocation import (
     parse_ids,
     preferred_ids,
     shares_held,
+    strays_taken,
 )
 from cta_group_plugin.answers import ContainerAnswer, Rules, answer_for
 from cta_group_plugin.ceilings import CeilingKeeper
@@ -35,6 +35,7 @@ from cta_group_plugin.device_list import devices_after
 from cta_group_plugin.encoding import code_of, encoded, encoded_devices
 from cta_group_plugin.errors import CdiUnavailable, MemoryNotBack, MpsUnavailable
 from cta_group_plugin.health import is_out
+from cta_group_plugin.id_book import IdBook
 from cta_group_plugin.inventory import ServedGpu
 from cta_group_plugin.kubelet_api import deviceplugin_v1beta1_pb2 as api
 from cta_group_plugin.kubelet_api.deviceplugin_v1beta1_pb2_grpc import DevicePluginServicer
@@ -70,10 +71,11 @@ class Allocator:
         *,
         ensure_devices: Callable[[Sequence[ServedGpu]], Awaitable[None]] | None = None,
         occupancy: OccupancyKeeper | None = None,
+        ids: IdBook | None = None,
     ) -> None:
         """``ensure_devices`` returns when the runtime knows the CDI devices of these GPUs; raises CdiUnavailable.
 
-        Without ``occupancy`` nobody waits for memory.
+        Without ``occupancy`` nobody waits for memory; without ``ids`` all ids name the GPU's UUID.
         """
         self._state = state
         self._ceilings = ceilings
@@ -82,6 +84,7 @@ class Allocator:
         self._on_grant = on_grant
         self._ensure_devices = ensure_devices
         self._occupancy = occupancy
+        self._ids = ids or IdBook()
         self._learning: asyncio.TimerHandle | None = None
 
     def prefer(self, request: api.ContainerPreferredAllocationRequest) -> list[str]:
@@ -95,6 +98,7 @@ class Allocator:
             available=available,
             must_include=reused,
             groups=request.allocation_size,
+            holders=view.holders,
             # Who held what kubelet offers as free has gone, whether or not that was told.
             shares=self._shares(view, [*available, *reused]),
         )
@@ -112,10 +116,13 @@ class Allocator:
         view = self._state.view
         ids = parse_ids(view.offer, texts)
         gpus = checked_gpus(view.offer, view.faults, ids, self._shares(view, texts))
-        check_texts(view.offer, texts)
+        strays = strays_taken(view.offer, texts, view.holders)
         if is_fraction(gpus, ids):
             check_clients(gpus[0], ids, view.holders, self._most_clients(view))
         answer = answer_for(gpus, ids, self._rules)
+        if strays:
+            self._ids.adopt(strays)
+            self._state.learn_texts(self._ids.texts)
         self._state.note_grant(ids)
         self._on_grant()
         return answer

@@ -196,7 +196,8 @@ class NodeState:
 
     def learn_texts(self, texts: IdTexts) -> None:
         """Note by which texts kubelet is told of the groups from now on."""
-        self._become(offer=replace(self._view.offer, texts=texts))
+        if texts != self._view.offer.texts:
+            self._become(offer=replace(self._view.offer, texts=texts))
 
     def learn_account_problem(self, problem: str) -> None:
         """Note that kubelet does not tell who holds what; what it told before stands."""

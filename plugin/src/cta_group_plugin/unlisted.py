@@ -4,24 +4,24 @@ kubelet's List leaves ordinary init containers out, and this process remembers o
 kubelet's record has all containers; but a pod that ended stays in it until kubelet writes it anew.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 
-from cta_group_core.errors import InvalidText
 from cta_group_core.ids import GroupId
 from cta_group_plugin.ledger import Holder, HolderKind
 from cta_group_plugin.ports import Account, PodDevices
 
+RecordEntry = tuple[PodDevices, frozenset[GroupId]]
+"""A container in kubelet's record, and the groups that its ids mean."""
 _Key = tuple[str, str]
 
 
 class UnlistedHolders:
-    """Finds them, from one account to the next. ``meaning_of`` returns the group of an id, or raises InvalidText."""
+    """Finds them, from one account to the next."""
 
-    def __init__(self, meaning_of: Callable[[str], GroupId]) -> None:
-        self._meaning_of = meaning_of
+    def __init__(self) -> None:
         self._doubtful: frozenset[_Key] = frozenset()
 
-    def after(self, record: Collection[PodDevices], account: Account, *, sees_all_grants: bool) -> tuple[Holder, ...]:
+    def after(self, record: Collection[RecordEntry], account: Account, *, sees_all_grants: bool) -> tuple[Holder, ...]:
         """Return the holders that ``record`` has and ``account``, which was read just before, has not.
 
         A container counts when another one of its pod is listed. One whose pod is not known counts as well, if it is
@@ -29,9 +29,8 @@ class UnlistedHolders:
         since it only keeps limits as high as they are; too little would lower them under somebody who runs.
         """
         listed = [holding.ids for holding in account.holdings]
-        held = [(one, frozenset(self._understood(one.ids))) for one in record]
-        living = {one.pod_uid for one, ids in held if ids in listed}
-        others = [(one, ids) for one, ids in held if ids and ids not in listed]
+        living = {one.pod_uid for one, ids in record if ids in listed}
+        others = [(one, ids) for one, ids in record if ids and ids not in listed]
         unknown = {_key(one) for one, ids in others if one.pod_uid not in living and _is_new_to(ids, listed)}
         self._doubtful = frozenset(unknown & self._doubtful if sees_all_grants else unknown)
         return tuple(
@@ -39,13 +38,6 @@ class UnlistedHolders:
             for one, ids in others
             if one.pod_uid in living or _key(one) in self._doubtful
         )
-
-    def _understood(self, texts: Iterable[str]) -> Iterator[GroupId]:
-        for text in texts:
-            try:
-                yield self._meaning_of(text)
-            except InvalidText:
-                continue  # another plugin gave it out under our name before
 
 
 def _key(one: PodDevices) -> _Key:

@@ -55,6 +55,14 @@ class KubeletCheckpoint:
             return None
         return self._read[1]
 
+    def registered(self) -> frozenset[str]:
+        """Return every id of our resource that kubelet was told of, held or not; none when that cannot be read."""
+        try:
+            document = json.loads(self._file.read_bytes())
+            return frozenset(map(str, document["Data"]["RegisteredDevices"].get(self._resource_name) or ()))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return frozenset()
+
     def _entries(self) -> Iterator[PodDevices]:
         document = json.loads(self._file.read_bytes())
         for entry in document["Data"]["PodDeviceEntries"] or ():
