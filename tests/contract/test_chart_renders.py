@@ -186,3 +186,26 @@ def test_another_version_of_the_chart_leaves_the_pods_of_the_mps_supervisor(tmp_
         assert version in done.stdout
         template[version] = pod_templates(yaml.safe_load_all(done.stdout))["cta-group-mps"]
     assert template["7.0.0"] == template["8.0.0"]
+
+
+@pytest.mark.parametrize(
+    ("kubernetes", "rolling"),
+    [
+        ("v1.30.0", {"maxUnavailable": 1}),
+        ("v1.36.9", {"maxUnavailable": 1}),
+        ("v1.37.0", {"maxSurge": 1, "maxUnavailable": 0}),
+        ("v1.37.2+k3s1", {"maxSurge": 1, "maxUnavailable": 0}),
+        ("v1.38.0-rc.1", {"maxSurge": 1, "maxUnavailable": 0}),
+    ],
+)
+def test_plugin_is_rolled_without_a_gap_where_the_kubelet_allows_it(kubernetes: str, rolling: dict[str, int]) -> None:
+    """A kubelet before 1.37 drops the new plugin with the old one, so the old one has to end first there."""
+    done = helm("template", "x", CHART, "--kube-version", kubernetes, "-s", "templates/plugin/daemonset.yaml")
+    assert done.returncode == 0, done.stderr
+    assert yaml.safe_load(done.stdout)["spec"]["updateStrategy"] == {"type": "RollingUpdate", "rollingUpdate": rolling}
+
+
+def test_update_strategy_that_somebody_sets_counts() -> None:
+    """Whatever the version is."""
+    plugin = of_kind(render("hardened"), "DaemonSet")["gpu-groups-plugin"]
+    assert plugin["spec"]["updateStrategy"] == {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "10%"}}

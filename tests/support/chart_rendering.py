@@ -13,6 +13,8 @@ CHART = ROOT / "charts" / "cta-group"
 SCENARIOS = tuple(sorted(path.name.removesuffix("-values.yaml") for path in (CHART / "ci").glob("*-values.yaml")))
 """Names of the values files in the chart's ``ci/``."""
 HELM_VERSIONS = {"helm": "Helm 4", "helm3": "Helm 3"}
+KUBERNETES = "v1.37.2"
+"""Without it each Helm renders for a version of its own."""
 RELEASE = "cta-group"
 NAMESPACE = "cta-group"
 
@@ -40,7 +42,8 @@ def render_text(
     """
     sets = [argument for setting in settings for argument in ("--set", setting)]
     files = ("--values", scenario_file(scenario), *(() if hooks else ("--no-hooks",)))
-    done = helm("template", RELEASE, CHART, "--namespace", namespace, *files, *sets, program=program)
+    where = ("--namespace", namespace, "--kube-version", KUBERNETES)
+    done = helm("template", RELEASE, CHART, *where, *files, *sets, program=program)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

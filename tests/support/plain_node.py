@@ -25,6 +25,8 @@ from cta_group_plugin.simulated.mps_daemon import FAULTS_NAME
 from plain_pods import FLAGS, PATIENCE_SECONDS, RESOURCE, Json, PlainPods
 
 PLUGIN = "plain-plugin"
+SUCCESSOR = "plain-plugin-successor"
+"""A second plugin, for tests in which one takes over from another."""
 SUPERVISOR = "plain-supervisor"
 FOLDER = FLAGS.parent
 MPS_ROOT = FOLDER / "mps"
@@ -57,15 +59,15 @@ class PlainNode(PlainPods):
         self.spawn_plugin(*arguments, count=count)
         self.wait_registered(more_than=registered)
 
-    def spawn_plugin(self, *arguments: str, count: int = 2) -> None:
-        """Start the plugin and return at once."""
+    def spawn_plugin(self, *arguments: str, count: int = 2, program: str = PLUGIN) -> None:
+        """Start the plugin, or one beside it under another name, and return at once."""
         argv = (
             *(_PROGRAM, "run", "--source=simulated", f"--count={count}", f"--node-name={_NODE_NAME}"),
             *(f"--resource-name={RESOURCE}", f"--mps-root={MPS_ROOT}", f"--mps-socket={MPS_ROOT}/supervisor.sock"),
             *("--no-publish", "--metrics-address=", "--log-format=json"),
             *arguments,
         )
-        self.cluster.add_component(Component(PLUGIN, argv), lambda: True)
+        self.cluster.add_component(Component(program, argv), lambda: True)
 
     def stop(self, program: str, how: signal.Signals = signal.SIGTERM) -> None:
         """End a program, if it runs."""
@@ -197,7 +199,7 @@ class PlainNode(PlainPods):
         try:
             self.end_pods()
         finally:
-            for program in (PLUGIN, SUPERVISOR):
+            for program in (PLUGIN, SUCCESSOR, SUPERVISOR):
                 if self.cluster.is_running(program):
                     self.stop(program)
         self.cluster.exec_in_node(["rm", "-rf", str(FOLDER)])

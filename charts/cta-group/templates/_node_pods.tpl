@@ -95,3 +95,16 @@ readinessProbe:
   periodSeconds: 5
   timeoutSeconds: 5
 {{- end }}
+
+{{/* How the plugin is rolled. A kubelet before 1.37 drops both plugins of a resource when the older one of them ends. */}}
+{{- define "cta-group.pluginUpdateStrategy" -}}
+{{- if .Values.plugin.updateStrategy }}
+{{- toYaml .Values.plugin.updateStrategy }}
+{{- else if semverCompare ">=1.37.0-0" .Capabilities.KubeVersion.Version }}
+type: RollingUpdate
+rollingUpdate: {maxSurge: 1, maxUnavailable: 0}
+{{- else }}
+type: RollingUpdate
+rollingUpdate: {maxUnavailable: 1}
+{{- end }}
+{{- end }}

@@ -1,0 +1,109 @@
+"""One plugin takes over from another on a real node while pods come all the time, as in a rolling update that surges.
+
+kubelet 1.37 and newer keep the devices of a resource while one of its plugins is left (kubernetes#135437).
+"""
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import count
+
+from cluster_harness.waiting import wait_for
+from cta_group_core.ids import GpuUuid, GroupId, IdTexts
+from plain_node import PLUGIN, SUCCESSOR, PlainNode
+from plain_pods import PATIENCE_SECONDS
+
+_ALL = 256
+_FOR_EVER = "trap exit TERM; while :; do sleep 1; done"
+_LOOK_SECONDS = 0.05
+
+
+class Looks:
+    """What the node's object said it can give out, each time that somebody looked."""
+
+    def __init__(self) -> None:
+        self.seen: list[int] = []
+        self.failed: list[BaseException] = []
+
+
+@contextmanager
+def looking_at(plain: PlainNode) -> Iterator[Looks]:
+    """Look at the node many times a second until the block ends."""
+    looks, over = Looks(), threading.Event()
+
+    def look() -> None:
+        try:
+            while not over.wait(_LOOK_SECONDS):
+                looks.seen.append(plain.allocatable())
+        except BaseException as error:  # noqa: BLE001 - the end of a thread: the test raises it
+            looks.failed.append(error)
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield looks
+    finally:
+        over.set()
+        thread.join()
+    assert looks.failed == []
+
+
+class Arrivals:
+    """Pods that come one after the other, each for a moment."""
+
+    def __init__(self, plain: PlainNode) -> None:
+        self._plain = plain
+        self._numbers = count()
+
+    def some(self, how_many: int = 1) -> None:
+        """Let pods come; the one before last has gone by then, so that groups change hands all the time."""
+        for _ in range(how_many):
+            number = next(self._numbers)
+            if number > 1:
+                self._plain.delete_pod(f"passing-{number - 2}")
+            self._plain.start_pod(f"passing-{number}", 16, _FOR_EVER)
+            self._plain.wait_running(f"passing-{number}")
+
+
+def groups_held(plain: PlainNode) -> list[GroupId]:
+    """Return every group that kubelet has given to a living pod, whatever it is called there."""
+    texts = IdTexts(numbers={GpuUuid(plain.uuid(index)): index for index in range(2)})
+    living = {pod["metadata"]["uid"] for pod in plain.pods()}
+    return [texts.parse(text) for uid, ids in plain.held().items() if uid in living for text in ids]
+
+
+def roll(plain: PlainNode, old: str, new: str, arguments: Sequence[str], pods: Arrivals) -> None:
+    """Start ``new``, let kubelet know it, and end ``old``, with pods coming before, between and after."""
+    pods.some()
+    told = len(registrations(plain, new))
+    plain.spawn_plugin(*arguments, program=new)
+    wait_for(lambda: len(registrations(plain, new)) > told, f"{new} to register", PATIENCE_SECONDS)
+    pods.some(2)
+    plain.stop(old)
+    pods.some(2)
+
+
+def registrations(plain: PlainNode, program: str) -> list[str]:
+    """Return the log lines by which a plugin says that kubelet knows it."""
+    log = plain.cluster.log(program) if plain.cluster.has_component(program) else ""
+    return [line for line in log.splitlines() if '"event": "registered"' in line or '"event":"registered"' in line]
+
+
+def test_takeover_is_seen_by_nobody(plain: PlainNode) -> None:
+    """Rolled forth and back, with ids in another form in between: no group is missing, and no pod fails."""
+    plain.start_supervisor()
+    plain.start_plugin()
+    plain.start_pod("steady", 32, _FOR_EVER)
+    plain.wait_running("steady")
+    before = plain.status("steady")["containerID"]
+    wait_for(lambda: plain.allocatable() == _ALL, "the node to offer two GPUs", PATIENCE_SECONDS)
+    pods = Arrivals(plain)
+    with looking_at(plain) as looks:
+        roll(plain, PLUGIN, SUCCESSOR, (), pods)
+        roll(plain, SUCCESSOR, PLUGIN, ("--device-ids=short",), pods)
+        roll(plain, PLUGIN, SUCCESSOR, ("--device-ids=uuid",), pods)
+    assert set(looks.seen) == {_ALL}
+    assert plain.failed() == []
+    held = groups_held(plain)
+    assert len(set(held)) == len(held) >= 32 + 16
+    assert (plain.status("steady")["containerID"], plain.status("steady")["restartCount"]) == (before, 0)
