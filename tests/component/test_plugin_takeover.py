@@ -16,6 +16,8 @@ from cta_group_plugin.testing import Ask, FakeGpuSource, FakeKubelet
 from plugin_running import FakeNode, plugin_on, registered_plugin, short_folder
 from plugin_values import account, node_of, pod
 
+RESOURCE = "example.com/a"
+
 
 @pytest.fixture
 async def node() -> AsyncIterator[FakeNode]:
@@ -98,13 +100,19 @@ def listening(path: Path) -> socket.socket:
     return served
 
 
+def socket_of(process: str, folder: Path, resource: str = RESOURCE) -> Path:
+    """Return where a process has its first socket."""
+    return folder / f"{ChargeKeeper(NodeState(), folder, resource, process).own_begin_with}1.sock"
+
+
 async def test_a_process_that_was_killed_is_not_in_charge(folder: Path) -> None:
     """Its socket file stays behind, and nobody listens there; then the one that is left counts anew."""
     state = NodeState(boot_clock=iter(range(1, 100)).__next__)
-    with listening(folder / "cta-group-aaaa-1.sock"):
-        state.learn_registration("cta-group-aaaa-1.sock")
-        async with in_background(ChargeKeeper(state, folder, "aaaa").run):
-            with listening(folder / "cta-group-bbbb-1.sock"):
+    own = socket_of("aaaa", folder)
+    with listening(own):
+        state.learn_registration(own.name)
+        async with in_background(ChargeKeeper(state, folder, RESOURCE, "aaaa").run):
+            with listening(socket_of("bbbb", folder)):
                 await until_view(state, lambda view: view.other_in_charge)
                 state.learn_account(account({}), asked_at=state.now())
                 assert state.view.generation == 1
@@ -113,25 +121,34 @@ async def test_a_process_that_was_killed_is_not_in_charge(folder: Path) -> None:
             assert state.view.generation == 2
 
 
+async def test_a_process_that_is_not_registered_leaves_the_talking_to_the_one_that_is(folder: Path) -> None:
+    """The one that comes second takes charge by its registration, not by being there."""
+    state, own = NodeState(), socket_of("bbbb", folder)
+    keeper = ChargeKeeper(state, folder, RESOURCE, "bbbb")
+    with listening(socket_of("aaaa", folder)):
+        assert keeper.look()
+        assert state.view.other_in_charge
+        with listening(own):
+            state.learn_registration(own.name)
+            assert not keeper.look()
+            assert not state.view.other_in_charge
+
+
+async def test_a_plugin_for_another_resource_takes_nothing_over(folder: Path) -> None:
+    """Two releases may serve one node, each with a resource and GPUs of its own."""
+    state, own = NodeState(), socket_of("aaaa", folder)
+    with listening(own):
+        state.learn_registration(own.name)
+        with listening(socket_of("bbbb", folder, "example.com/b")):
+            assert not ChargeKeeper(state, folder, RESOURCE, "aaaa").look()
+
+
 def test_a_process_decides_over_mps_only_once_it_knows_what_was_given_out() -> None:
     """An account from before its registration may lack what the process of before gave out last."""
     state = NodeState(boot_clock=iter(range(1, 100)).__next__)
     asked_before = state.now()
-    state.learn_registration("cta-group-aaaa-1.sock")
+    state.learn_registration("own.sock")
     state.learn_account(account({}), asked_at=asked_before)
     assert state.view.generation == 0
     state.learn_account(account({}), asked_at=state.now())
     assert state.view.generation == 1
-
-
-async def test_a_process_that_is_not_registered_leaves_the_talking_to_the_one_that_is(folder: Path) -> None:
-    """The one that comes second takes charge by its registration, not by being there."""
-    state = NodeState()
-    with listening(folder / "cta-group-aaaa-1.sock"):
-        keeper = ChargeKeeper(state, folder, "bbbb")
-        keeper.look()
-        assert state.view.other_in_charge
-        with listening(folder / "cta-group-bbbb-1.sock"):
-            state.learn_registration("cta-group-bbbb-1.sock")
-            keeper.look()
-            assert not state.view.other_in_charge

@@ -4,14 +4,18 @@ kubelet 1.37 and newer keep the devices of a resource while one of its plugins i
 """
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 
+from cluster_harness.cluster import Cluster
+from cluster_harness.tools import Tools
 from cluster_harness.waiting import wait_for
 from cta_group_core.ids import GpuUuid, GroupId, IdTexts
+from cta_group_core.names import CONDITION_REGISTERED
 from plain_node import PLUGIN, SUCCESSOR, PlainNode
 from plain_pods import PATIENCE_SECONDS
+from team import CTA_NODES, EIGHT_H100, Team, allocatable
 
 _ALL = 256
 _FOR_EVER = "trap exit TERM; while :; do sleep 1; done"
@@ -19,22 +23,22 @@ _LOOK_SECONDS = 0.05
 
 
 class Looks:
-    """What the node's object said it can give out, each time that somebody looked."""
+    """What somebody saw, each time that they looked."""
 
     def __init__(self) -> None:
-        self.seen: list[int] = []
+        self.seen: set[object] = set()
         self.failed: list[BaseException] = []
 
 
 @contextmanager
-def looking_at(plain: PlainNode) -> Iterator[Looks]:
-    """Look at the node many times a second until the block ends."""
+def looking_at(read: Callable[[], object]) -> Iterator[Looks]:
+    """Read something many times a second until the block ends."""
     looks, over = Looks(), threading.Event()
 
     def look() -> None:
         try:
             while not over.wait(_LOOK_SECONDS):
-                looks.seen.append(plain.allocatable())
+                looks.seen.add(read())
         except BaseException as error:  # noqa: BLE001 - the end of a thread: the test raises it
             looks.failed.append(error)
 
@@ -98,12 +102,34 @@ def test_takeover_is_seen_by_nobody(plain: PlainNode) -> None:
     before = plain.status("steady")["containerID"]
     wait_for(lambda: plain.allocatable() == _ALL, "the node to offer two GPUs", PATIENCE_SECONDS)
     pods = Arrivals(plain)
-    with looking_at(plain) as looks:
+    with looking_at(plain.allocatable) as looks:
         roll(plain, PLUGIN, SUCCESSOR, (), pods)
         roll(plain, SUCCESSOR, PLUGIN, ("--device-ids=short",), pods)
         roll(plain, PLUGIN, SUCCESSOR, ("--device-ids=uuid",), pods)
-    assert set(looks.seen) == {_ALL}
+    assert looks.seen == {_ALL}
     assert plain.failed() == []
     held = groups_held(plain)
     assert len(set(held)) == len(held) >= 32 + 16
     assert (plain.status("steady")["containerID"], plain.status("steady")["restartCount"]) == (before, 0)
+
+
+def test_upgrade_of_the_release_leaves_no_gap(tools: Tools, team: Team, cluster: Cluster) -> None:
+    """Both pods of the plugin run for a moment: the node never offers less, and is never said not to be registered."""
+
+    def look() -> tuple[int, str]:
+        conditions = cluster.api.get(f"{CTA_NODES}/{cluster.node.name}")["status"]["conditions"]
+        (registered,) = [one["status"] for one in conditions if one["type"] == CONDITION_REGISTERED]
+        return allocatable(tools), registered
+
+    plugin = ("-n", "cta-group", "daemonset/cta-group-plugin")
+    team.start_pod("steady", 32)
+    team.wait_running("steady")
+    with looking_at(look) as looks:
+        tools.kubectl("rollout", "restart", *plugin)
+        for number in range(4):
+            team.start_pod(f"passing-{number}", 32)
+            team.wait_running(f"passing-{number}")
+        tools.kubectl("rollout", "status", "--timeout=90s", *plugin)
+        team.start_pod("after", 32)
+        team.wait_running("after")
+    assert looks.seen == {(EIGHT_H100, "True")}

@@ -74,7 +74,7 @@ class AccountKeeper:
             _log.info("kubelet_account_available")
         self._works = True
         record = await asyncio.to_thread(self._read_record)
-        self._ids.keep(text for text in account.texts if not self._ids.texts.is_usual(text))
+        self._ids.keep({*account.texts, *(text for one, _ in record or () for text in one.ids)})
         unlisted = self._unlisted.after(record or (), account, sees_all_grants=bool(self._state.view.generation))
         self._state.learn_account(account, asked_at=asked_at, unlisted=unlisted)
         if record is not None and self._state.view.generation:
@@ -86,7 +86,6 @@ class AccountKeeper:
         found = self._record() if self._record else None
         if found is None:
             return None
-        self._ids.keep(text for one in found for text in one.ids if not self._ids.texts.is_usual(text))
         return [(one, self._ids.groups_in(one.ids)) for one in found]
 
     def _release_ids(self, record: Iterable[RecordEntry]) -> None:

@@ -126,7 +126,7 @@ def _assemble(settings: RunSettings, edges: Edges, state: NodeState, stack: Asyn
         ids=edges.ids,
     )
     service = partial(DevicePluginService, state, allocator, tells_numa=settings.topology is Topology.NUMA)
-    charge = ChargeKeeper(state, settings.device_plugin_dir)
+    charge = ChargeKeeper(state, settings.device_plugin_dir, settings.resource_name)
     registrar = Registrar(
         state,
         settings.device_plugin_dir,

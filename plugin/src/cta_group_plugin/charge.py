@@ -10,11 +10,11 @@ import asyncio
 import os
 from pathlib import Path
 from typing import Final, NoReturn
+from zlib import crc32
 
 from cta_group_plugin.socket_files import is_served, socket_identity
 from cta_group_plugin.state import NodeState
 
-_ALL_BEGIN_WITH: Final = "cta-group-"
 _LOOK_SECONDS: Final = 0.05
 _LIST_SECONDS: Final = 1.0
 """How often the folder is read although its time says that nothing came or went."""
@@ -23,11 +23,15 @@ _LIST_SECONDS: Final = 1.0
 class ChargeKeeper:
     """Keeps :class:`NodeState` told whether another process of ours is in charge of the node."""
 
-    def __init__(self, state: NodeState, folder: Path, process: str = "") -> None:
-        """Take kubelet's folder of device plugins, and a name for this process that no other has; empty: a new one."""
+    def __init__(self, state: NodeState, folder: Path, resource_name: str, process: str = "") -> None:
+        """Take kubelet's folder of device plugins, and a name for this process that no other has; empty: a new one.
+
+        A plugin of ours for another resource is none that could take over.
+        """
         self._state = state
         self._folder = folder
-        self.own_begin_with = f"{_ALL_BEGIN_WITH}{process or os.urandom(4).hex()}-"
+        self._ours_begin_with = f"cta-group-{crc32(resource_name.encode()):08x}-"
+        self.own_begin_with = f"{self._ours_begin_with}{process or os.urandom(4).hex()}-"
         """What the names of this process' sockets begin with, and no other's."""
         self._others: tuple[Path, ...] = ()
         self._listed_at = float("-inf")
@@ -53,7 +57,7 @@ class ChargeKeeper:
         if folder_time == self._folder_time and now - self._listed_at < _LIST_SECONDS:
             return
         self._folder_time, self._listed_at = folder_time, now
-        sockets = self._folder.glob(f"{_ALL_BEGIN_WITH}*.sock")
+        sockets = self._folder.glob(f"{self._ours_begin_with}*.sock")
         self._others = tuple(path for path in sockets if not path.name.startswith(self.own_begin_with))
 
     def _registered_since(self) -> int | None:
