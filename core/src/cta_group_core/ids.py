@@ -91,7 +91,11 @@ class ShortId:
         return cls(int(read[1]), int(read[2])) if read else None
 
     def __str__(self) -> str:
-        return f"g{self.gpu_number}-{self.number:03d}"
+        return _short_text(self.gpu_number, self.number)
+
+
+def _short_text(gpu_number: int, number: int) -> str:
+    return f"g{gpu_number}-{number:03d}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +115,11 @@ class IdTexts:
 
     def text_of(self, group: GroupId) -> str:
         """Return the one text by which kubelet is told of a group."""
-        if kept := self.kept.get(group):
+        # Asked for each group of an answer while kubelet waits.
+        if self.kept and (kept := self.kept.get(group)):
             return kept
         number = self.numbers.get(group.gpu) if self.form is IdForm.SHORT else None
-        return str(group) if number is None else str(ShortId(number, group.number))
+        return str(group) if number is None else _short_text(number, group.number)
 
     def parse(self, text: str) -> GroupId:
         """Return the group that an id means; raises InvalidText for a text of no form, or a number of no GPU."""
