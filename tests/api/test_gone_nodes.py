@@ -28,8 +28,8 @@ __all__ = ["cluster", "kinds", "operator", "operator_kubeconfig"]
 
 _ACCOUNT = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/cta-group-plugin/token"
 _RBAC = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding")
-_GONE, _AGAIN = 100, 20
-"""Cycles. The trial's 500 and 50 showed the same as these, by hand, and take five times as long."""
+_GONE, _AGAIN = 50, 20
+"""Cycles. The 500 and 50 of a run by hand showed the same as these."""
 _WITHIN_SECONDS = 60.0
 _H100 = GpuReport(
     uuid="GPU-0",

@@ -9,7 +9,8 @@ from cta_group_cli.errors import NotFound
 from cta_group_cli.exits import Exit
 from cta_group_cli.ports import Node, Unreadable
 from cta_group_cli.top import show_top
-from cta_group_core.nodes import Allocation, GpuHealth, GpuStatus, NodeStatus
+from cta_group_core.names import CONDITION_REGISTERED
+from cta_group_core.nodes import Allocation, Condition, ConditionStatus, GpuHealth, GpuStatus, NodeStatus
 from fake_cluster_reader import FakeClusterReader
 from gpu_strategies import uuid_of
 
@@ -95,6 +96,22 @@ def test_simulated_nodes_are_marked(capsys: pytest.CaptureFixture[str]) -> None:
     _, text, _ = printed(capsys, node("real", gpu(0, 128)), node("sim", gpu(0, 128), simulated=True))
     assert text.splitlines()[0].endswith("Simulated, not real GPUs: sim.")
     assert [row[:2] for row in rows(text, "NODE")] == [["real", "0"], ["sim", "(simulated)"]]
+
+
+def test_what_a_plugin_that_is_gone_left_behind_is_not_called_free(capsys: pytest.CaptureFixture[str]) -> None:
+    """Kubelet takes no pods with groups there, so the node is named with its reason and nothing of it is counted."""
+    left = node("left", gpu(0, 128), gpu(1, 64))
+    gone = Condition(
+        type=CONDITION_REGISTERED, status=ConditionStatus.FALSE, reason="Stopped", message="it is stopping"
+    )
+    left = Node("left", left.status.model_copy(update={"conditions": (gone,)}))
+    _, text, _ = printed(capsys, node("real", gpu(0, 96)), left)
+    assert text.splitlines()[0] == (
+        "2 nodes, 3 GPUs: 96 of 128 groups free; the largest request on one GPU that fits now is 96. "
+        "Nothing is offered by left (it is stopping)."
+    )
+    assert [row[-2] for row in rows(text, "NODE")] == ["0", "0", "96"]
+    assert "0 of 0 groups free" in printed(capsys, left)[1]
 
 
 def test_unhealthy_gpu_is_a_finding(capsys: pytest.CaptureFixture[str]) -> None:

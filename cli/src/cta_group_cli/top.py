@@ -47,17 +47,24 @@ def _text(nodes: Sequence[Node]) -> str:
 
 
 def _headline(nodes: Sequence[Node]) -> str:
-    """Say how much is free, and which nodes only pretend to have GPUs."""
-    status = [node.status.with_totals() for node in nodes]
-    gpus = sum(len(one.gpus) for one in status)
+    """Say how much is free, which nodes offer nothing now, and which only pretend to have GPUs."""
+    gpus = sum(len(node.status.gpus) for node in nodes)
+    status = [node.status.with_totals() for node in nodes if not _offers_nothing(node)]
     free, offered = sum(one.free for one in status), sum(one.allocatable for one in status)
-    largest = max(one.largest_fit for one in status)
+    largest = max((one.largest_fit for one in status), default=0)
     told = (
         f"{_counted(len(nodes), 'node')}, {_counted(gpus, 'GPU')}: {free} of {offered} groups free; "
         f"the largest request on one GPU that fits now is {largest}."
     )
+    if away := [f"{node.name} ({why})" for node in nodes if (why := _offers_nothing(node))]:
+        told = f"{told} Nothing is offered by {', '.join(away)}."
     simulated = [node.name for node in nodes if node.status.simulated]
     return f"{told} Simulated, not real GPUs: {', '.join(simulated)}." if simulated else told
+
+
+def _offers_nothing(node: Node) -> str:
+    """Return why kubelet takes no pods with groups of a node that has some, such as that its plugin is gone."""
+    return node.status.registration_problem if any(gpu.capacity for gpu in node.status.gpus) else ""
 
 
 def _counted(number: int, thing: str) -> str:
@@ -69,7 +76,8 @@ def _gpu_rows(node: Node) -> Iterator[tuple[Cell, ...]]:
     if not node.status.gpus:
         yield (name, "-", "no GPU", 0, 0, 0, "-")
     for gpu in sorted(node.status.gpus, key=lambda gpu: (gpu.index, gpu.uuid)):
-        largest = gpu.room(node.status.enforcement.policy).largest if gpu.is_placeable else 0
+        is_offered = gpu.is_placeable and not _offers_nothing(node)
+        largest = gpu.room(node.status.enforcement.policy).largest if is_offered else 0
         yield (name, str(gpu.index), gpu.product, gpu.free, gpu.capacity, largest, _health(gpu))
 
 
