@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from cta_group_plugin.gpu_source import ProcessFacts
 from cta_group_plugin.occupants import Kind, Place, occupants_of
+from cta_group_plugin.pod_cgroups import PodOfProcess
 from gpu_looks import Program, look
 
 TENANT, OTHER = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
@@ -71,6 +73,13 @@ def test_without_kubelets_record_nobody_is_accused() -> None:
     assert kind_of(Program(9, name="nvidia-cuda-mps"), place) is Kind.MPS
     assert kind_of(Program(8, pod_uid=TENANT), place) is Kind.UNDECIDED
     assert kind_of(Program(8), place) is Kind.UNDECIDED
+
+
+def test_a_process_of_a_pod_that_nobody_knows_is_left_open() -> None:
+    """It may be a tenant of the whole GPU, where kubelet makes no cgroups for pods; a client is one all the same."""
+    nameless = {pid: ProcessFacts(1, "python3", pod=PodOfProcess(None, "c" * 64)) for pid in (7, 8)}
+    there = replace(look(0, Program(7, in_mps=True), Program(8)), processes=nameless)
+    assert [one.kind for one in occupants_of(there, SHARED)] == [Kind.TENANT, Kind.UNDECIDED]
 
 
 def test_a_process_of_another_namespace_is_not_taken_for_one_that_ended() -> None:

@@ -42,6 +42,15 @@ def test_process_of_the_pods_own_cgroup_has_no_container() -> None:
 
 
 @pytest.mark.parametrize(
+    "path",
+    [f"/k8s.io/{CONTAINER}", f"/node/k8s.io/{CONTAINER}", f"/system.slice/crio-{CONTAINER}.scope"],
+)
+def test_process_of_a_pod_that_nobody_knows(path: str) -> None:
+    """Kubelet makes no cgroups for pods, so the runtime's own place tells the container alone."""
+    assert pod_of_cgroup(f"0::{path}\n") == PodOfProcess(None, CONTAINER)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "",
@@ -49,6 +58,8 @@ def test_process_of_the_pods_own_cgroup_has_no_container() -> None:
         "0::/system.slice/nvidia-persistenced.service\n",
         "0::/user.slice/user-1000.slice/podman-1234.scope\n",
         f"0::/machine.slice/libpod-{CONTAINER}.scope\n",
+        f"0::/system.slice/docker-{CONTAINER}.scope\n",
+        "0::/k8s.io\n",
         f"0::/system.slice/my-pod{UID}.service\n",
         "nonsense",
     ],

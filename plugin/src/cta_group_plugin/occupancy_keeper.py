@@ -31,7 +31,10 @@ _ROUNDED_MIB: Final = 64
 _NOT_SHARED: Final = "the plugin does not see the host's processes (plugin.hostPID of the chart's values)"
 _NO_RECORD: Final = "kubelet's record of the pods that hold groups cannot be read"
 _NO_LIST: Final = "the driver does not tell which processes use it"
-_UNSEEN: Final = "some of its processes cannot be seen from here, or its MPS daemon does not tell its clients"
+_UNSEEN: Final = (
+    "not every process can be told apart: one is of another process-id namespace, or in no cgroup of a pod (kubelet's "
+    "cgroupsPerQOS), or its MPS daemon does not tell its clients"
+)
 
 
 class OccupancyKeeper:

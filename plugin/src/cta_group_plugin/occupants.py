@@ -7,7 +7,8 @@ other pod, or of the host, is *foreign*. What cannot be told is left open, never
 * a process that has no memory on the GPU has no context yet (``cuInit`` alone), so it cannot have left its limits;
 * the list of the daemon's clients says nothing about who came after it was asked, and nothing at all where it names
   processes that cannot be seen from here;
-* without kubelet's record nobody knows which pods hold groups.
+* without kubelet's record nobody knows which pods hold groups, and where kubelet makes no cgroups for pods nobody knows
+  which pod a process is in.
 
 One look is not enough to accuse anybody: see :mod:`cta_group_plugin.occupancy`.
 """
@@ -108,14 +109,16 @@ def _occupant(process: GpuProcess, look: GpuLook, place: Place) -> Occupant:
 
 
 def _kind_of_living(process: GpuProcess, facts: ProcessFacts, place: Place) -> Kind:
-    is_whole = place.pods.get(facts.pod.uid) if place.pods is not None and facts.pod else None
+    uid = facts.pod.uid if facts.pod else None
+    is_whole = (place.pods or {}).get(uid) if uid else None
     if is_whole is not None:
         return Kind.TENANT if is_whole else _kind_in_slice(process, place)
     if process.pid in place.clients:
         return Kind.TENANT
     if facts.name.startswith(_PART_OF_MPS):
         return Kind.MPS
-    return Kind.UNDECIDED if place.pods is None else Kind.FOREIGN
+    is_of_some_pod = facts.pod is not None and uid is None
+    return Kind.UNDECIDED if place.pods is None or is_of_some_pod else Kind.FOREIGN
 
 
 def _kind_in_slice(process: GpuProcess, place: Place) -> Kind:

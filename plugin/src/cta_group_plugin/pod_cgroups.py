@@ -10,6 +10,9 @@ version 1          several lines, ``12:memory:PATH``; any of them may name the p
 version 2          one line, ``0::PATH``; out of a cgroup namespace the path begins with ``/../``
 =================  ===========================================================================================
 
+A kubelet that makes no cgroups for pods (``cgroupsPerQOS: false``) leaves the runtime's own place for containers,
+``/k8s.io/0123abcd...`` or ``/system.slice/crio-0123....scope``: such a process is in a pod, but nobody can say which.
+
 Source: kubernetes, ``pkg/kubelet/cm/cgroup_manager_linux.go``; cgroups(7), cgroup_namespaces(7).
 """
 
@@ -22,6 +25,9 @@ _POD: Final = re.compile(
     r"pod(?P<uid>[0-9a-f]{8}(?P<dash>[-_]?)[0-9a-f]{4}(?:(?P=dash)[0-9a-f]{4}){2}(?P=dash)[0-9a-f]{12})(?:\.slice)?"
 )
 """A pod's part of the path. The UID of a static pod has no dashes; systemd's driver writes underscores for them."""
+_RUNTIME: Final = re.compile(r"(?:crio|cri-containerd)-(?P<id>[0-9a-f]{64})(?:\.scope)?")
+_NAMESPACE: Final = "k8s.io"
+"""containerd's own name for what belongs to Kubernetes."""
 _CONTAINER: Final = re.compile(r"(?:[a-z-]+-)?(?P<id>[0-9a-f]{32,64})(?:\.scope)?")
 
 
@@ -29,8 +35,8 @@ _CONTAINER: Final = re.compile(r"(?:[a-z-]+-)?(?P<id>[0-9a-f]{32,64})(?:\.scope)
 class PodOfProcess:
     """The pod that a process runs in."""
 
-    uid: str
-    """As the API server and kubelet's own record write it."""
+    uid: str | None
+    """As the API server and kubelet's own record write it. ``None``: it is in a pod, and nobody can say in which."""
     container_id: str | None = None
     """The runtime's; ``None`` for a process of the pod's own cgroup."""
 
@@ -48,6 +54,10 @@ def _pod_in(folders: list[str]) -> PodOfProcess | None:
     for place, folder in enumerate(folders):
         if found := _POD.fullmatch(folder):
             return PodOfProcess(found["uid"].replace("_", "-"), _container_in(folders[place + 1 :]))
+        if folder == _NAMESPACE and (container_id := _container_in(folders[place + 1 :])):
+            return PodOfProcess(None, container_id)
+        if found := _RUNTIME.fullmatch(folder):
+            return PodOfProcess(None, found["id"])
     return None
 
 
