@@ -1,8 +1,13 @@
 """Labels of a node say what holds for all of it, and nothing else."""
 
+from dataclasses import replace
+
 from cta_group_core.names import LABEL_GPU_PRODUCT, LABEL_GROUPS_PER_GPU, LABEL_SIMULATED
 from cta_group_core.nodes import GpuStatus, NodeStatus
-from cta_group_operator.reconcile.node_labels import labels_of
+from cta_group_operator.ports import NodeView
+from cta_group_operator.reconcile.node_labels import NodeLabeller, labels_of
+from cta_group_operator.reconcile.view import ClusterView
+from operator_world import FakeKube, a_node, a_view
 
 _H200 = GpuStatus(
     uuid="GPU-1",
@@ -50,3 +55,35 @@ def test_a_card_that_is_left_out_does_not_count() -> None:
 def test_simulated_gpus_are_marked() -> None:
     """So that nobody takes such a node for a real one."""
     assert labels_of(NodeStatus(resource_name="r.example/r", simulated=True, gpus=())) == {LABEL_SIMULATED: "true"}
+
+
+async def test_labels_go_when_the_node_s_object_was_deleted() -> None:
+    """Once; what was put there by others stays."""
+    view, api = a_view(), FakeKube()
+    a_node(view, "n", 128)
+    labeller = NodeLabeller(view, api)
+    _label(view, {LABEL_GROUPS_PER_GPU: "128", "zone": "a"})
+    view.cta_nodes.remove(("", "n"), "2")
+    labeller.left("n")
+    await labeller.reconcile("n")
+    assert api.objects["/api/v1/nodes/n"]["metadata"]["labels"] == {LABEL_GROUPS_PER_GPU: None}
+    _label(view, {"zone": "a"})
+    await labeller.reconcile("n")
+    assert len(api.writes) == 1
+
+
+async def test_an_object_that_cannot_be_read_costs_no_label() -> None:
+    """It was not deleted: another version of the operator may read it."""
+    view, api = a_view(), FakeKube()
+    a_node(view, "n", 128)
+    _label(view, {LABEL_GROUPS_PER_GPU: "128"})
+    view.cta_nodes.remove(("", "n"), "2")
+    await NodeLabeller(view, api).reconcile("n")
+    assert api.writes == []
+
+
+def _label(view: ClusterView, labels: dict[str, str]) -> None:
+    node = view.nodes.get("n")
+    assert node is not None
+    version = str(int(node.resource_version) + 1)
+    view.nodes.put(NodeView(replace(node.facts, labels=labels), version, node.uid))

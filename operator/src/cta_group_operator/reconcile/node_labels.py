@@ -18,19 +18,26 @@ _MOST: Final = 63
 
 
 class NodeLabeller:
-    """One round a node that has a CTANode."""
+    """One round a node that has a CTANode, or had one."""
 
     def __init__(self, view: ClusterView, api: KubeApi) -> None:
         self._view = view
         self._api = api
+        self._left: set[str] = set()
+
+    def left(self, name: str) -> None:
+        """Take note that a CTANode was deleted. One that was only never seen, or cannot be read, is no such thing."""
+        self._left.add(name)
 
     async def reconcile(self, name: str) -> None:
         """Set the labels that differ, and remove those that do not hold any more."""
-        cta_node = self._view.cta_nodes.get(name)
-        node = self._view.machine_of(cta_node) if cta_node is not None else None
-        if node is None or cta_node is None:
+        node, cta_node = self._view.nodes.get(name), self._view.cta_nodes.get(name)
+        if cta_node is not None:
+            self._left.discard(name)
+            node = self._view.machine_of(cta_node)
+        if node is None or (cta_node is None and name not in self._left):
             return
-        wanted = labels_of(cta_node.status)
+        wanted = labels_of(cta_node.status) if cta_node is not None else {}
         changes = {key: wanted.get(key) for key in _LABELS if node.facts.labels.get(key) != wanted.get(key)}
         if not changes:
             return

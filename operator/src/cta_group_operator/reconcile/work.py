@@ -62,7 +62,8 @@ class Work:
             metrics=metrics,
             spacing_seconds=_WORKLOAD_SPACING_SECONDS,
         )
-        self._nodes = WorkQueue[str]("node", NodeLabeller(view, api).reconcile, clock=clock, metrics=metrics)
+        self._labeller = NodeLabeller(view, api)
+        self._nodes = WorkQueue[str]("node", self._labeller.reconcile, clock=clock, metrics=metrics)
         self._queues: dict[str, WorkQueue[str] | WorkQueue[ObjectRef]] = {
             "quotas": self._quotas,
             "workloads": self._workloads,
@@ -196,10 +197,13 @@ class Work:
         if after is not None:
             self._nodes.mark(after.facts.name)
 
-    def _cta_node_changed(self, _: CtaNodeView | None, after: CtaNodeView | None) -> None:
+    def _cta_node_changed(self, before: CtaNodeView | None, after: CtaNodeView | None) -> None:
         self.placement.plans.mark(PLAN)
-        if after is not None:
-            self._nodes.mark(after.name)
+        if before is not None and after is None:
+            self._labeller.left(before.name)
+        for one in (before, after):
+            if one is not None:
+                self._nodes.mark(one.name)
 
     def _workload_changed(self, before: WorkloadView | None, after: WorkloadView | None) -> None:
         """Repair what somebody else changed or deleted."""
