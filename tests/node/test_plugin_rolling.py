@@ -13,8 +13,9 @@ from cluster_harness.tools import Tools
 from cluster_harness.waiting import wait_for
 from cta_group_core.ids import GpuUuid, GroupId, IdTexts
 from cta_group_core.names import CONDITION_REGISTERED
+from cta_group_plugin.adapters.checkpoint import KubeletCheckpoint
 from plain_node import PLUGIN, SUCCESSOR, PlainNode
-from plain_pods import PATIENCE_SECONDS
+from plain_pods import PATIENCE_SECONDS, RESOURCE
 from team import CTA_NODES, EIGHT_H100, Team, allocatable
 
 _ALL = 256
@@ -70,10 +71,20 @@ class Arrivals:
 
 
 def groups_held(plain: PlainNode) -> list[GroupId]:
-    """Return every group that kubelet has given to a living pod, whatever it is called there."""
+    """Return every group that kubelet has given to a living pod, whatever it is called there.
+
+    What kubelet keeps with the ids says of which GPU they are: by that a plugin understands ids whose numbers it lost.
+    """
     texts = IdTexts(numbers={GpuUuid(plain.uuid(index)): index for index in range(2)})
+    folder = plain.cluster.node.kubelet_folder / "device-plugins"
+    record = KubeletCheckpoint(folder, RESOURCE, texts.parse).pod_devices() or ()
     living = {pod["metadata"]["uid"] for pod in plain.pods()}
-    return [texts.parse(text) for uid, ids in plain.held().items() if uid in living for text in ids]
+    held: list[GroupId] = []
+    for container in (one for one in record if one.pod_uid in living):
+        groups = [texts.parse(text) for text in container.ids]
+        assert {group.gpu for group in groups} == set(container.gpus)
+        held += groups
+    return held
 
 
 def roll(plain: PlainNode, old: str, new: str, arguments: Sequence[str], pods: Arrivals) -> None:

@@ -33,6 +33,7 @@ def registry_of(state: NodeState) -> CollectorRegistry:
         NodeCollector(
             lambda: status_of(state.view, resource_name="nvidia.com/cta-group", enforcement=enforcement),
             lambda: figures_of(state.view, max_clients=0),
+            lambda: not state.view.other_in_charge,
         )
     )
     return registry
@@ -51,6 +52,16 @@ async def test_each_gpu_is_in_one_state_of_health() -> None:
     phases = ("Healthy", "Suspect", "Unhealthy", "Recovering", "MPSNotReady")
     assert [value(registry, "gpu_health", uuid_of(0), phase=phase) for phase in phases] == [1, 0, 0, 0, 0]
     assert [value(registry, "gpu_health", uuid_of(1), phase=phase) for phase in phases] == [0, 1, 0, 0, 0]
+
+
+async def test_node_is_described_by_one_process_only() -> None:
+    """While one process takes over from another, sums over all series count each GPU once."""
+    state = state_of(node_of(1))
+    registry = registry_of(state)
+    state.learn_charge(other_in_charge=True)
+    assert list(registry.collect()) == []
+    state.learn_charge(other_in_charge=False)
+    assert list(registry.collect()) != []
 
 
 async def test_xids_are_counted_by_class_and_gpu() -> None:

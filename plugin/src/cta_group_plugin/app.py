@@ -136,7 +136,11 @@ def _assemble(settings: RunSettings, edges: Edges, state: NodeState, stack: Asyn
         charge=charge,
         on_registered=accounts.ask_soon,
     )
-    metrics.describe_node(lambda: status(state.view), lambda: figures_of(state.view, max_clients=rules.max_clients))
+    metrics.describe_node(
+        lambda: status(state.view),
+        lambda: figures_of(state.view, max_clients=rules.max_clients),
+        is_ours=lambda: not state.view.other_in_charge,
+    )
     if settings.metrics_address:
         live = on_loop(registrar.liveness_problem)
         checks = ProbeChecks(metrics.registry, live, lambda: state.view.readiness_problem)

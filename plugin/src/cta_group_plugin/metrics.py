@@ -37,9 +37,18 @@ class Metrics:
         build = Gauge(f"{METRIC_PREFIX}build_info", "Version of this process", ["version"], registry=self.registry)
         build.labels(version=version).set(1)
 
-    def describe_node(self, status: Callable[[], NodeReport], figures: Callable[[], NodeFigures]) -> None:
-        """Add the series that describe the node; the callables return the newest account, from any thread."""
-        self.registry.register(NodeCollector(status, figures))
+    def describe_node(
+        self,
+        status: Callable[[], NodeReport],
+        figures: Callable[[], NodeFigures],
+        *,
+        is_ours: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """Add the series that describe the node; the callables return the newest account, from any thread.
+
+        They are left out while the node is not ``is_ours``: another process tells of it then, and sums count once.
+        """
+        self.registry.register(NodeCollector(status, figures, is_ours))
 
     def _counter(self, name: str, meaning: str) -> Counter:
         return Counter(f"{METRIC_PREFIX}{name}", meaning, registry=self.registry)

@@ -37,12 +37,20 @@ class NodeFigures:
 class NodeCollector(Collector):
     """Makes the series anew for each scrape; both callables are asked in the thread of the scrape."""
 
-    def __init__(self, status: Callable[[], NodeReport], figures: Callable[[], NodeFigures]) -> None:
+    def __init__(
+        self,
+        status: Callable[[], NodeReport],
+        figures: Callable[[], NodeFigures],
+        is_ours: Callable[[], bool] = lambda: True,
+    ) -> None:
         self._status = status
         self._figures = figures
+        self._is_ours = is_ours
 
     def collect(self) -> Iterable[Metric]:
-        """Return every series."""
+        """Return every series, or none while the node is another process' to describe."""
+        if not self._is_ours():
+            return []
         status, figures = self._status(), self._figures()
         excluded = [uuid for uuid, cause in figures.withheld.items() if cause is WithheldCause.EXCLUDED]
         return [
