@@ -44,7 +44,7 @@ def busy() -> Iterator[BusyNode]:
         yield BusyNode(FakeNode.under(root, inventory(gpu(0))))
 
 
-async def until(is_true: Callable[[], bool], *, seconds: float = 10) -> None:
+async def until(is_true: Callable[[], bool], *, seconds: float = 30) -> None:
     """Wait for something that the plugin's parts bring about."""
     async with asyncio.timeout(seconds):
         while not is_true():  # noqa: ASYNC110 - fakes tell nobody
