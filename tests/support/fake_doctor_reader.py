@@ -74,7 +74,8 @@ def machine(
     """Return a Node with the 128 groups of one GPU, and other resources or another number by ``offers``."""
     allocatable = {RESOURCE: "128", **(offers or {})}
     told = {"allocatable": allocatable, "nodeInfo": {"kubeletVersion": kubelet}}
-    return Machine.model_validate({"metadata": {"name": name, "labels": dict(labels or {})}, "status": told})
+    about = {"name": name, "uid": f"uid-of-{name}", "labels": dict(labels or {})}
+    return Machine.model_validate({"metadata": about, "status": told})
 
 
 def workload(component: str, *args: str, wanted: int = 1, ready: int | None = None, **more: Any) -> ReleaseWorkload:

@@ -173,6 +173,13 @@ def test_a_node_that_is_gone() -> None:
     assert told.finding.remedy == "kubectl delete ctanode gpu-1"
 
 
+def test_a_node_that_another_machine_took_over() -> None:
+    """What the earlier one's plugin wrote is not believed by the operator, so it is told."""
+    told = only(on_node(node_uid="earlier"))
+    assert "an earlier machine of this name" in told.finding.sentence
+    assert found(on_node(node_uid="uid-of-gpu-1")) == []
+
+
 def test_a_plugin_that_publishes_nothing() -> None:
     """A pod that is ready and has written no CTANode is told."""
     told = found(WELL.but(all_nodes=[], tenants=[], rehearsal=ClusterUnavailable("no size is known")))

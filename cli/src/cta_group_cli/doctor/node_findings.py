@@ -76,6 +76,13 @@ def _published(facts: Facts, name: str, machine: Machine | None, status: NodeSta
             "it is left of a node that is gone",
             f"kubectl delete ctanode {name}",
         )
+    elif status is not None and machine is not None and not status.is_of(machine.metadata.uid):
+        yield Finding(
+            Severity.ERROR,
+            "CTANode",
+            "it speaks of an earlier machine of this name, so no pod is placed here by it",
+            "kubectl logs of the plugin's pod on this node: it writes a new one within a minute where it can",
+        )
 
 
 def _matter(facts: Facts, machine: Machine | None, status: NodeStatus) -> Iterator[Finding]:
