@@ -2,19 +2,24 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 
 from background import in_background, until_view
+from cta_group_core.health.evidence import Epoch
+from cta_group_core.health.inputs import Suspected
 from cta_group_core.names import CONDITION_REGISTERED
+from cta_group_plugin.answers import CdiRules
 from cta_group_plugin.charge import ChargeKeeper
+from cta_group_plugin.health_record import RecordKeeper
+from cta_group_plugin.specifications import SpecificationKeeper
 from cta_group_plugin.state import NodeState
 from cta_group_plugin.testing import Ask, FakeGpuSource, FakeKubelet
 from plugin_running import FakeNode, plugin_on, registered_plugin, short_folder
-from plugin_values import account, node_of, pod
+from plugin_values import RULES, account, node_of, offer, pod, uuid_of
 
 RESOURCE = "example.com/a"
 
@@ -152,3 +157,54 @@ def test_a_process_decides_over_mps_only_once_it_knows_what_was_given_out() -> N
     assert state.view.generation == 0
     state.learn_account(account({}), asked_at=state.now())
     assert state.view.generation == 1
+
+
+def followed() -> NodeState:
+    """Return the state of a process from which another one has taken over."""
+    state = NodeState()
+    state.learn_devices(node_of(1), offer(1))
+    state.learn_registration("own.sock")
+    state.learn_account(account({}), asked_at=state.now())
+    state.learn_charge(other_in_charge=True)
+    return state
+
+
+class Written:
+    """What both processes keep on the host: notes of whom it was, when this one writes."""
+
+    def __init__(self, state: NodeState) -> None:
+        self.whose: list[bool] = []
+        self._state = state
+
+    def keep(self, _specifications: Mapping[str, str]) -> None:
+        """Take a specification."""
+        self._note()
+
+    def save(self, _text: str) -> None:
+        """Take a record."""
+        self._note()
+
+    def load(self) -> None:
+        """Return none."""
+
+    def take_word(self) -> None:
+        """Return none."""
+
+    def _note(self) -> None:
+        self.whose.append(not self._state.view.other_in_charge)
+
+
+async def test_what_both_keep_on_the_host_is_the_newer_ones() -> None:
+    """The older one, which may have other settings, writes neither CDI devices nor health, until it is alone again."""
+    state = followed()
+    written = Written(state)
+    rules = CdiRules()
+    specifications = SpecificationKeeper(state, written, RULES, rules)
+    record = RecordKeeper(state, written, Epoch, look_seconds=0.01)
+    async with in_background(specifications.run), in_background(record.run):
+        state.observe({uuid_of(0): (Suspected("x"),)})
+        for _ in range(50):  # both write through a thread, and would be done long before
+            await asyncio.to_thread(state.now)
+        state.learn_charge(other_in_charge=False)
+        await until(lambda: len(written.whose) >= 2)
+    assert all(written.whose)

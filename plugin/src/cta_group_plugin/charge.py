@@ -13,11 +13,23 @@ from typing import Final, NoReturn
 from zlib import crc32
 
 from cta_group_plugin.socket_files import is_served, socket_identity
-from cta_group_plugin.state import NodeState
+from cta_group_plugin.state import NodeState, NodeView
 
 _LOOK_SECONDS: Final = 0.05
 _LIST_SECONDS: Final = 1.0
 """How often the folder is read although its time says that nothing came or went."""
+
+
+def is_followed(view: NodeView) -> bool:
+    """Tell whether another process has taken over from this one: what both keep on the host is that one's now."""
+    return view.generation > 0 and view.other_in_charge
+
+
+async def while_followed(state: NodeState) -> None:
+    """Wait until no other process has taken over from this one."""
+    view = state.view
+    while is_followed(view):
+        view = await state.change_after(view)
 
 
 class ChargeKeeper:

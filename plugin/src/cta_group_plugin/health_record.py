@@ -16,6 +16,7 @@ from cta_group_core.health.evidence import Epoch, ResetEvidence, evidence_betwee
 from cta_group_core.health.record import HealthRecord, dump_record, load_record
 from cta_group_core.health.state import GpuState
 from cta_group_core.ids import GpuUuid
+from cta_group_plugin.charge import while_followed
 from cta_group_plugin.errors import StateUnavailable
 from cta_group_plugin.health import Health
 from cta_group_plugin.logs import EventLog
@@ -87,6 +88,7 @@ class RecordKeeper:
     async def run(self) -> NoReturn:
         """Look and write for ever."""
         while True:
+            await while_followed(self._state)
             view = self._state.view
             await self._look()
             await self._write(view)

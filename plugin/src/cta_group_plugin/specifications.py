@@ -15,6 +15,7 @@ from cta_group_core.errors import GpuRefused
 from cta_group_core.ids import GpuUuid
 from cta_group_plugin.answers import CdiRules, Rules
 from cta_group_plugin.cdi import file_name, specification
+from cta_group_plugin.charge import while_followed
 from cta_group_plugin.errors import CdiUnavailable
 from cta_group_plugin.inventory import ServedGpu
 from cta_group_plugin.logs import EventLog
@@ -52,6 +53,7 @@ class SpecificationKeeper:
         try:
             view = self._state.view
             while True:
+                await while_followed(self._state)
                 if view.offer.served:
                     self._learn(await self._keep(view.offer.served))
                 try:

@@ -190,9 +190,8 @@ class NodeState:
     def learn_account(self, account: Account, *, asked_at: float, unlisted: Sequence[Holder] = ()) -> None:
         """Take kubelet's account, and whom its List leaves out; ``asked_at`` is when it was asked, by :meth:`now`."""
         self._ledger.listed(account, asked_at=asked_at)
-        self._become(holders=self._ledger.holders(), unlisted=tuple(unlisted))
-        generation = self._generations.settle(asked_at)
-        self._become(holders_are_known=True, account_problem="", generation=generation)
+        self._become(holders=self._ledger.holders(), unlisted=tuple(unlisted), account_problem="")
+        self._become(holders_are_known=True, generation=self._generations.settle(asked_at))
 
     def learn_texts(self, texts: IdTexts) -> None:
         """Note by which texts kubelet is told of the groups from now on."""
