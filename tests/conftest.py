@@ -26,9 +26,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config) -> LoadScopeScheduling:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScopeScheduling:
     """Give each worker one cluster after another."""
-    return _ByCluster(config)
+    return _ByCluster(config, log)
 
 
 class _ByCluster(LoadScopeScheduling):  # type: ignore[misc] # xdist ships no types
