@@ -104,4 +104,7 @@ def test_lists_of_processes_that_a_part_does_not_have_are_empty(start_driver: St
     for call in ("nvmlDeviceGetMPSComputeRunningProcesses_v3", "nvmlDeviceGetGraphicsRunningProcesses_v3"):
         without = without.with_failure(call, NOT_SUPPORTED)
     driver.become(without)
-    assert driver.use(h200.uuid).processes == (GpuProcess(300, 1),)
+    use = driver.use(h200.uuid)
+    assert (use.processes, use.lists_processes, use.lists_clients) == ((GpuProcess(300, 1),), True, False)
+    driver.become(without.with_failure("nvmlDeviceGetComputeRunningProcesses_v3", NOT_SUPPORTED))
+    assert not driver.use(h200.uuid).lists_processes

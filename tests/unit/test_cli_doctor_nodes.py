@@ -130,7 +130,9 @@ def test_withheld_gpu_is_told_with_its_reason() -> None:
     assert "set smCountOverride" in told.finding.sentence
 
 
-@pytest.mark.parametrize("kind", ["Registered", "MPSReady", "Compatible", "HoldersKnown", "SomethingNew"])
+@pytest.mark.parametrize(
+    "kind", ["Registered", "MPSReady", "ClientsLimited", "Compatible", "HoldersKnown", "SomethingNew"]
+)
 def test_a_condition_that_does_not_hold(kind: str) -> None:
     """Its reason and message are told, also of a condition that this version does not know."""
     condition = Condition(

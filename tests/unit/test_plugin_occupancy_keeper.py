@@ -1,5 +1,6 @@
 """The account of who is on the GPUs of a node: whose process, which pod by name, and what is dropped."""
 
+import asyncio
 from collections.abc import Mapping
 
 from cta_group_core.ids import GpuUuid
@@ -112,6 +113,32 @@ async def test_a_gpu_that_is_gone_is_told_of_no_more() -> None:
     state.learn_devices(both, offer_of(both, reserve_mib=RESERVE_MIB))
     keeper.learn({OTHER_GPU: look(30, Program(9, 600))})
     assert state.view.occupancy[OTHER_GPU].foreign == ()
+
+
+async def test_a_gpu_is_looked_at_a_moment_after_a_start() -> None:
+    """So that it is known of an engine that ends before the next poll; starts of one moment need one look."""
+    state = NodeState()
+    keeper_of(state)
+    asked: list[GpuUuid] = []
+    seen = asyncio.Event()
+
+    def look_at(gpu: GpuUuid) -> GpuLook:
+        asked.append(gpu)
+        if len(asked) == 4:
+            loop.call_soon_threadsafe(seen.set)
+        return look(len(asked), pods=RECORD)
+
+    loop, asker = asyncio.get_running_loop(), Asker()
+    limits = EnforcementSettings()
+    keeper = OccupancyKeeper(state, look_at, asker, limits, late_seconds=60, patience_seconds=0, see_start_seconds=0.2)
+    gpus = state.view.offer.served
+    for _ in range(3):
+        await keeper.until_memory_is_back(gpus[:1], since=0.0)
+    assert asked == [GPU] * 3
+    async with asyncio.timeout(10):
+        await seen.wait()
+    keeper.end()
+    asker.end()
 
 
 async def test_without_a_look_nothing_is_late() -> None:

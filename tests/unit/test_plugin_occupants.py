@@ -66,6 +66,15 @@ def test_a_daemon_that_does_not_tell_accuses_nobody_whom_the_driver_calls_a_clie
     assert kind_of(Program(8, pod_uid=TENANT, in_mps=False), place) is Kind.UNLIMITED
 
 
+def test_a_driver_that_knows_no_clients_leaves_them_to_the_daemon() -> None:
+    """Nobody is accused by such a driver alone, and everybody is told apart once the daemon answers."""
+    there = look(0, Program(8, pod_uid=TENANT))
+    unsaid = replace(there, use=replace(there.use, lists_clients=False))
+    away = replace(SHARED, clients_are_told=False)
+    assert [one.kind for one in occupants_of(unsaid, away)] == [Kind.UNDECIDED]
+    assert [one.kind for one in occupants_of(unsaid, SHARED)] == [Kind.UNLIMITED]
+
+
 def test_without_kubelets_record_nobody_is_accused() -> None:
     """Only clients of the daemon, and MPS itself, are known then."""
     place = replace(SHARED, pods=None)

@@ -115,6 +115,7 @@ def _assemble(settings: RunSettings, edges: Edges, state: NodeState, stack: Asyn
         patience_seconds=settings.start_patience_seconds,
         ask_clients=ceilings.ask_now,
     )
+    stack.callback(occupancy.end)
     allocator = Allocator(
         state,
         ceilings,

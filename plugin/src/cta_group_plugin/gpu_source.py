@@ -46,6 +46,8 @@ class GpuUse:
     """Compute and graphics processes, MPS clients included, each once."""
     lists_processes: bool = True
     """False: this GPU or driver does not tell which processes compute, so those above are not all of them."""
+    lists_clients: bool = True
+    """False: it does not tell which of them are clients of MPS."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from cta_group_plugin.state import NodeState, NodeView
 _log = EventLog(__name__)
 
 _LOOK_AGAIN_SECONDS: Final = 0.2
+_SEE_START_SECONDS: Final = 5.0
 _ANSWER_SECONDS: Final = 2.0
 """A container start waits this long for one look; a driver that takes longer has trouble that others tell of."""
 _ROUNDED_MIB: Final = 64
@@ -50,11 +51,13 @@ class OccupancyKeeper:
         late_seconds: float,
         patience_seconds: float,
         ask_clients: Callable[[], None] = lambda: None,
+        see_start_seconds: float = _SEE_START_SECONDS,
     ) -> None:
         """``look`` blocks. After ``late_seconds`` a GPU whose memory is not given back is suspect.
 
         ``patience_seconds`` is how long one container start waits; kubelet gives up after 30. ``ask_clients`` is called
-        when the daemons should tell their clients anew, because somebody seems to be none.
+        when the daemons should tell their clients anew, because somebody seems to be none. ``see_start_seconds`` after
+        a container started its GPU is looked at, between two polls too.
         """
         self._state = state
         self._look = look
@@ -65,6 +68,8 @@ class OccupancyKeeper:
         self._ask_clients = ask_clients
         self._accounts: dict[GpuUuid, GpuAccount] = {}
         self._looking: dict[GpuUuid, asyncio.Task[None]] = {}
+        self._see_start_seconds = see_start_seconds
+        self._seeing_starts: dict[GpuUuid, asyncio.TimerHandle] = {}
 
     def learn(self, looks: Mapping[GpuUuid, GpuLook]) -> None:
         """Take one look at some GPUs; what was known of GPUs that are not served any more is dropped."""
@@ -90,10 +95,18 @@ class OccupancyKeeper:
                 await self._refresh(gpu.facts.uuid)
             problems = [problem for gpu in gpus if (problem := self.problem_of(gpu))]
             if not problems:
+                self._see_starts(gpus)
                 return
             if clock() >= end:
                 raise MemoryNotBack("; ".join(problems))
             await asyncio.sleep(_LOOK_AGAIN_SECONDS)
+
+    def end(self) -> None:
+        """Look at nothing any more."""
+        for handle in self._seeing_starts.values():
+            handle.cancel()
+        for task in self._looking.values():
+            task.cancel()
 
     def problem_of(self, gpu: ServedGpu) -> str:
         """Return why nothing may start on a GPU as far as its memory goes; empty when something may."""
@@ -102,14 +115,29 @@ class OccupancyKeeper:
             return ""
         return f"GPU {gpu.facts.index} ({gpu.facts.uuid}) still holds {account.late_mib} MiB of an ended process"
 
+    def _see_starts(self, gpus: Sequence[ServedGpu]) -> None:
+        """Look a moment after a start: otherwise nobody would know of an engine that ends before the next poll."""
+        loop = asyncio.get_running_loop()
+        for uuid in (gpu.facts.uuid for gpu in gpus):
+            if uuid not in self._seeing_starts:
+                self._seeing_starts[uuid] = loop.call_later(self._see_start_seconds, self._see_start, uuid)
+
+    def _see_start(self, uuid: GpuUuid) -> None:
+        del self._seeing_starts[uuid]
+        self._begin_look(uuid)
+
     async def _refresh(self, uuid: GpuUuid) -> None:
         """Take one look, together with everybody who wants one now. A driver that does not answer stops nobody."""
+        if task := self._begin_look(uuid):
+            await asyncio.wait([task], timeout=_ANSWER_SECONDS)
+
+    def _begin_look(self, uuid: GpuUuid) -> asyncio.Task[None] | None:
         if not self._state.view.health.may_call_driver(uuid):
-            return
+            return None
         task = self._looking.get(uuid)
         if task is None or task.done():
             task = self._looking[uuid] = asyncio.create_task(self._ask(uuid))
-        await asyncio.wait([task], timeout=_ANSWER_SECONDS)
+        return task
 
     async def _ask(self, uuid: GpuUuid) -> None:
         try:

@@ -104,15 +104,16 @@ def _occupant(process: GpuProcess, look: GpuLook, place: Place) -> Occupant:
         # A driver translates ids into this namespace, so one that it names and nobody sees is of a process that ended.
         gone = look.processes is not None and (process.pid > 0 or look.sees_all)
         return Occupant(process.pid, Kind.ENDED if gone else Kind.UNSEEN, process.memory_mib)
-    kind = Kind.ENDED if facts.has_ended else _kind_of_living(process, facts, place)
+    may_be_client = process.is_mps_client or not look.use.lists_clients
+    kind = Kind.ENDED if facts.has_ended else _kind_of_living(process, facts, place, may_be_client=may_be_client)
     return Occupant(process.pid, kind, process.memory_mib, facts.started_ticks, facts.name, facts.pod)
 
 
-def _kind_of_living(process: GpuProcess, facts: ProcessFacts, place: Place) -> Kind:
+def _kind_of_living(process: GpuProcess, facts: ProcessFacts, place: Place, *, may_be_client: bool) -> Kind:
     uid = facts.pod.uid if facts.pod else None
     is_whole = (place.pods or {}).get(uid) if uid else None
     if is_whole is not None:
-        return Kind.TENANT if is_whole else _kind_in_slice(process, place)
+        return Kind.TENANT if is_whole else _kind_in_slice(process, place, may_be_client=may_be_client)
     if process.pid in place.clients:
         return Kind.TENANT
     if facts.name.startswith(_PART_OF_MPS):
@@ -121,9 +122,9 @@ def _kind_of_living(process: GpuProcess, facts: ProcessFacts, place: Place) -> K
     return Kind.UNDECIDED if place.pods is None or is_of_some_pod else Kind.FOREIGN
 
 
-def _kind_in_slice(process: GpuProcess, place: Place) -> Kind:
+def _kind_in_slice(process: GpuProcess, place: Place, *, may_be_client: bool) -> Kind:
     if not place.is_limited or process.memory_mib == 0 or process.pid in place.clients:
         return Kind.TENANT
-    if process.is_mps_client and not place.clients_are_told:
+    if may_be_client and not place.clients_are_told:
         return Kind.UNDECIDED
     return Kind.UNLIMITED

@@ -50,6 +50,7 @@ def read_use(handle: Any) -> GpuUse:
         used_mib=None if memory is None else memory.used // _BYTES_PER_MIB,
         processes=_each_once(lists),
         lists_processes=lists[_COMPUTE] is not None,
+        lists_clients=lists[_MPS] is not None,
     )
 
 
