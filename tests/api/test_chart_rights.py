@@ -32,7 +32,12 @@ _AUDIT_POLICY = {
 _NOT_PLAYED = {
     ("update", "secrets"): "a certificate is renewed after two thirds of a year",
     ("delete", "ctaworkloads"): "a workload that asks no more, or was made again under its name",
-    ("patch", "replicasets"): "a ReplicaSet is woken only when it has not tried again by itself meanwhile",
+    **{
+        ("patch", kind): "a controller is woken only when it has not tried again by itself meanwhile"
+        for kind in ("replicasets", "statefulsets", "daemonsets", "jobs")
+    },
+    ("patch", "resourcequotas/status"): "a limit is lowered where it is enforced first",
+    ("delete", "pods"): "only a CTAQuota with `reclaim: delete` has pods deleted",
 }
 """Rights that the story below need not come to; other tests of the operator do."""
 

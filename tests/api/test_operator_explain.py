@@ -27,7 +27,7 @@ def test_denial_is_explained_and_ends(cluster: GpuCluster, operator: OperatorPro
     assert "needs 32, quota 64, used 64, short 32" in events[0]
     blocked = f'{{kind="Deployment",name="web",namespace="{cluster.namespace}",reason="QuotaExceeded"}}'
     wait_for(lambda: operator.metric(f"cta_group_workload_blocked{blocked}") == 1, "the metric")
-    wait_for(lambda: cluster.api.get(f"{OURS}/ctaquotas/{quota}")["status"]["pending"] == 32, "the quota to tell")
+    wait_for(lambda: cluster.quota_status(quota).get("pending") == 32, "the quota to tell")
 
     cluster.api.patch(f"{OURS}/ctaquotas/{quota}", {"spec": {"groups": 96}})
     wait_for(lambda: len(cluster.pods()) == 3, "the third pod to be created", PATIENCE_SECONDS)

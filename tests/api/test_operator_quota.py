@@ -1,6 +1,5 @@
 """CTAQuota on a real API server: ordinary ResourceQuotas, whose sum never exceeds it, and what it says about itself."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -8,22 +7,13 @@ import pytest
 from cluster_harness.api_client import ApiClient
 from cluster_harness.waiting import wait_for
 from gpu_cluster import OURS, PATIENCE_SECONDS, GpuCluster, condition
-from operator_fixtures import cluster, kinds, operator, operator_kubeconfig
+from operator_fixtures import cluster, kinds, operator, operator_kubeconfig, second_namespace
 from operator_process import OperatorProcess
 
-__all__ = ["cluster", "kinds", "operator", "operator_kubeconfig"]
+__all__ = ["cluster", "kinds", "operator", "operator_kubeconfig", "second_namespace"]
 
 pytestmark = pytest.mark.usefixtures("operator")
 KEY = "requests.nvidia.com/cta-group"
-
-
-@pytest.fixture
-def second_namespace(api: ApiClient) -> Iterator[str]:
-    """Make another namespace."""
-    name = api.create("/api/v1/namespaces", {"metadata": {"generateName": "second-"}})["metadata"]["name"]
-    wait_for(lambda: api.find(f"/api/v1/namespaces/{name}/serviceaccounts/default"), "the default service account")
-    yield name
-    api.delete(f"/api/v1/namespaces/{name}")
 
 
 def status_of(api: ApiClient, quota: str) -> dict[str, Any]:

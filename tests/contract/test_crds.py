@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from chart_rendering import CHART, ROOT, of_kind, render
 from cta_group_core.names import API_GROUP, API_VERSION
 from cta_group_core.nodes import Allocation, Condition, ConditionStatus, GpuStatus, NodeStatus, PcieLink
-from cta_group_core.quota import NamespaceShare, QuotaSpec, QuotaStatus
+from cta_group_core.quota import NamespaceShare, PerPod, QuotaSpec, QuotaStatus
 from cta_group_core.workload import WorkloadOwner, WorkloadStatus
 
 Json = dict[str, Any]
@@ -46,11 +46,19 @@ SAMPLES: dict[str, Json] = {
         .as_api()
     },
     "CTAQuota": {
-        "spec": {"groups": 256, "namespaces": ["team-a", "team-a-dev"]},
+        "spec": {
+            "groups": 256,
+            "namespaces": ["team-a", "team-a-dev"],
+            "perPod": {"max": 128},
+            "cohort": "research",
+            "borrowingLimit": 128,
+            "reclaim": "delete",
+        },
         "status": QuotaStatus(
             observed_generation=2,
             groups=256,
             used=96,
+            lent=56,
             namespaces=(NamespaceShare(name="team-a", hard=200, used=96, pending=32),),
             conditions=(_READY,),
         ).as_api(),
@@ -142,6 +150,7 @@ def test_names_follow_the_project(kind: str) -> None:
         ("CTANode", "status.gpus[].allocations[]", Allocation),
         ("CTANode", "status.conditions[]", Condition),
         ("CTAQuota", "spec", QuotaSpec),
+        ("CTAQuota", "spec.perPod", PerPod),
         ("CTAQuota", "status", QuotaStatus),
         ("CTAQuota", "status.namespaces[]", NamespaceShare),
         ("CTAQuota", "status.conditions[]", Condition),
@@ -193,6 +202,10 @@ def test_samples_made_by_the_types_fit_the_schema(kind: str) -> None:
         ("CTAQuota", ("spec", "groups"), -1),
         ("CTAQuota", ("spec", "groups"), "256"),
         ("CTAQuota", ("spec", "groups"), 1.5),
+        ("CTAQuota", ("spec", "perPod", "max"), 0),
+        ("CTAQuota", ("spec", "borrowingLimit"), -8),
+        ("CTAQuota", ("spec", "reclaim"), "evict"),
+        ("CTAQuota", ("spec", "cohort"), "Research"),
         ("CTAQuota", ("spec", "namespaces"), []),
         ("CTAQuota", ("spec", "namespaces", 0), "team_a"),
         ("CTAQuota", ("spec", "namespaceSelector"), {"matchExpressions": [{"key": "a", "operator": "Like"}]}),

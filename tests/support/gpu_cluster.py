@@ -85,16 +85,21 @@ class GpuCluster:
         status = NodeStatus(resource_name=DEFAULT_RESOURCE_NAME, simulated=True, gpus=gpus).with_totals()
         self.api.patch(f"{OURS}/ctanodes/{node}/status", {"status": status.as_api()})
 
-    def declare_quota(self, groups: int, *namespaces: str, name: str | None = None) -> str:
-        """Make a CTAQuota over namespaces, this one when none is named."""
+    def declare_quota(self, groups: int, *namespaces: str, name: str | None = None, **more: Any) -> str:
+        """Make a CTAQuota over namespaces, this one when none is named; ``more`` are fields of its spec."""
         full = name or self.namespace
         self.quotas.append(full)
-        spec = {"groups": groups, "namespaces": list(namespaces or (self.namespace,))}
+        spec = {"groups": groups, "namespaces": list(namespaces or (self.namespace,)), **more}
         self.api.create(
             f"{OURS}/ctaquotas",
             {"apiVersion": "ctagroup.dev/v1alpha1", "kind": "CTAQuota", "metadata": {"name": full}, "spec": spec},
         )
         return full
+
+    def quota_status(self, name: str) -> Json:
+        """Return the status of a CTAQuota; empty while nobody has looked at it."""
+        status: Json = self.api.get(f"{OURS}/ctaquotas/{name}").get("status", {})
+        return status
 
     def deploy(self, name: str, groups: int, replicas: int = 1, **spec: Any) -> None:
         """Make a Deployment whose pods are as admission makes them: labelled and gated."""
@@ -106,6 +111,19 @@ class GpuCluster:
         self.api.create(
             f"/apis/apps/v1/namespaces/{self.namespace}/deployments", {"metadata": {"name": name}, "spec": body}
         )
+
+    def make_controller(self, kind: str, name: str, groups: int, **spec: Any) -> str:
+        """Make a ReplicaSet, StatefulSet, DaemonSet or Job of labelled and gated pods; return its path."""
+        job = kind == "Job"
+        template = {
+            "metadata": {"labels": {"app": name, LABEL_REQUESTS: "true"}},
+            "spec": self.pod_spec(groups, **({"restartPolicy": "Never"} if job else {})),
+        }
+        selector = {} if job else {"selector": {"matchLabels": {"app": name}}}
+        group = "/apis/batch/v1" if job else "/apis/apps/v1"
+        path = f"{group}/namespaces/{self.namespace}/{kind.lower()}s"
+        self.api.create(path, {"metadata": {"name": name}, "spec": {**selector, **spec, "template": template}})
+        return f"{path}/{name}"
 
     def create_pod(self, name: str, groups: int, **spec: Any) -> Json:
         """Make a labelled and gated pod of its own."""

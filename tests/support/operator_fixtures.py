@@ -85,3 +85,12 @@ def cluster(
     made = GpuCluster(api, namespace)
     yield made
     made.close()
+
+
+@pytest.fixture
+def second_namespace(api: ApiClient) -> Iterator[str]:
+    """Make another namespace."""
+    name = api.create("/api/v1/namespaces", {"metadata": {"generateName": "second-"}})["metadata"]["name"]
+    wait_for(lambda: api.find(f"/api/v1/namespaces/{name}/serviceaccounts/default"), "the default service account")
+    yield name
+    api.delete(f"/api/v1/namespaces/{name}")

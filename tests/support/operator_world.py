@@ -10,6 +10,7 @@ from cta_group_core.names import GATE_PLACEMENT, QUOTA_OBJECT_NAME
 from cta_group_core.nodes import Allocation, GpuStatus, NodeStatus
 from cta_group_core.quota import QuotaSpec, QuotaStatus
 from cta_group_core.scheduling import NodeFacts
+from cta_group_operator.adapters.convert_cluster import LimitConverter
 from cta_group_operator.errors import Conflict, NotFound
 from cta_group_operator.ports import (
     ControllerView,
@@ -25,6 +26,7 @@ from cta_group_operator.reconcile.view import ClusterView
 
 RESOURCE = "nvidia.com/cta-group"
 SPACE = "team-a"
+READ_LIMIT = LimitConverter(RESOURCE).read
 
 
 async def until(condition: Callable[[], object], what: str, deadline_seconds: float = 10.0) -> None:
@@ -67,8 +69,9 @@ class FakeKube:
     """JSON patches that waited."""
 
     async def get(self, path: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
-        """Read one object."""
-        del query
+        """Read one object; a list is always empty, since the view of a test is up to date."""
+        if query and "limit" in query:
+            return {"items": [], "metadata": {}}
         self._fail()
         if path not in self.objects:
             raise NotFound(path)

@@ -2,7 +2,8 @@
 
 from cta_group_core.conditions import merge_conditions
 from cta_group_core.denials import Denial
-from cta_group_core.explain import CreateFailure, PodFacts, QuotaFacts, Stage, WorkloadFacts, explain
+from cta_group_core.explain import CreateFailure, PodFacts, Stage, WorkloadFacts, explain
+from cta_group_core.explain_quota import EndingPod, QuotaFacts
 from cta_group_core.nodes import Condition, ConditionStatus
 from cta_group_core.workload import WorkloadOwner, WorkloadStatus, object_name
 
@@ -61,6 +62,47 @@ def test_room_elsewhere_in_the_quota() -> None:
     message, admissible, _ = told(WorkloadFacts(1, 32, (), DENIED, quota))
     assert admissible == "QuotaMoving"
     assert "128 of 256 left" in message
+
+
+def test_a_cohort_that_lends_not_enough() -> None:
+    """What a quota may borrow now is counted, and told beside its own groups."""
+    quota = QuotaFacts("team-a", 64, used=96, share=96, share_used=96, cohort="research", reachable=112)
+    message, admissible, _ = told(WorkloadFacts(4, 32, pods(*[Stage.RUNNING] * 3), DENIED, quota))
+    assert message == (
+        "1 of 4 pods cannot be created: needs 32, quota 64 and 48 from cohort research, used 96, short 16 "
+        "(CTAQuota team-a); end or shrink something there, or raise its spec.groups to 128"
+    )
+    assert admissible == "QuotaExceeded"
+
+
+def test_a_cohort_that_lends_enough() -> None:
+    """Room that the cohort has is being moved, also above the quota's own groups."""
+    quota = QuotaFacts("team-a", 64, used=64, share=64, share_used=64, cohort="research", reachable=128)
+    message, admissible, _ = told(WorkloadFacts(3, 32, (), DENIED, quota))
+    assert admissible == "QuotaMoving"
+    assert "64 of 128 left" in message
+
+
+def test_groups_that_are_lent_out() -> None:
+    """A pod that its own quota would have room for is told that others hold it, and when it comes back."""
+    quota = QuotaFacts("team-a", 128, used=64, share=64, share_used=64, cohort="research", reachable=64)
+    message, admissible, _ = told(WorkloadFacts(3, 32, pods(Stage.RUNNING, Stage.RUNNING), DENIED, quota))
+    assert message == (
+        "1 of 3 pods cannot be created: needs 32, quota 128 of which 64 are lent to cohort research, used 64, short 32 "
+        "(CTAQuota team-a); what others of the cohort hold comes back as pods there end"
+    )
+    assert admissible == "QuotaLent"
+
+
+def test_groups_of_a_pod_that_ends() -> None:
+    """A pod that is being deleted is charged until it is gone; it is named with the latest moment of that."""
+    ending = [EndingPod("web-0", 32, "2026-01-01T00:02:00Z")]
+    quota = QuotaFacts("team-a", groups=64, used=64, share=64, share_used=64, ending=ending)
+    message, *_ = told(WorkloadFacts(2, 32, pods(Stage.RUNNING), DENIED, quota))
+    assert (
+        "short 32 (CTAQuota team-a); groups come back: 32 when pod web-0 has ended, by 2026-01-01T00:02:00Z; "
+        in message
+    )
 
 
 def test_room_again() -> None:

@@ -1,12 +1,15 @@
 """Sharing one quota between namespaces: the sum never exceeds it, at any moment, and nothing moves without a need."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cta_group_core.quota_split import Share, Split, Write, split, targets_of
+from cta_group_core.quota_cohort import Member
+from cta_group_core.quota_plan import MemberPlan, Write, plan
+from cta_group_core.quota_split import Share, targets_of
 
 GROUPS = st.integers(0, 64).map(lambda eights: eights * 8)
 
@@ -24,6 +27,20 @@ def settled_namespaces(draw: st.DrawFn) -> tuple[int, list[Share]]:
     return draw(st.integers(sum(hard for hard, _ in parts), 200)), shares + new
 
 
+@dataclass(frozen=True)
+class Split:
+    """What is decided about a quota of no cohort."""
+
+    plan: MemberPlan
+    writes: tuple[Write, ...]
+
+
+def split(groups: int, shares: Sequence[Share], *, leaving: int = 0) -> Split:
+    """Decide about a quota that is alone in its cohort."""
+    decided = plan([Member("q", groups, tuple(shares), leaving=leaving)])
+    return Split(decided.members["q"], decided.writes)
+
+
 def apply(shares: list[Share], writes: tuple[Write, ...]) -> list[Share]:
     """Return the namespaces after the API server took ``writes``; nothing is enforced of them yet."""
     by_name = {write.namespace: write.hard for write in writes}
@@ -38,10 +55,10 @@ def enforce(shares: list[Share]) -> list[Share]:
 def settle(groups: int, shares: list[Share]) -> tuple[list[Share], Split]:
     """Go on until nothing is left to do."""
     for _ in range(4):
-        plan = split(groups, shares)
-        if plan.is_settled:
-            return shares, plan
-        shares = enforce(apply(shares, plan.writes))
+        decided = split(groups, shares)
+        if decided.plan.is_settled:
+            return shares, decided
+        shares = enforce(apply(shares, decided.writes))
     raise AssertionError(f"not settled: {shares}")
 
 
@@ -76,8 +93,8 @@ def test_no_limit_below_what_is_held(drawn: tuple[int, list[Share]]) -> None:
 def test_settles_and_then_rests(drawn: tuple[int, list[Share]]) -> None:
     """A few rounds reach the targets, and then the same input asks for no write."""
     groups, shares = drawn
-    settled, plan = settle(groups, shares)
-    assert plan.writes == ()
+    settled, decided = settle(groups, shares)
+    assert decided.writes == ()
     assert sum(share.hard or 0 for share in settled) == groups
 
 
@@ -85,11 +102,11 @@ def test_settles_and_then_rests(drawn: tuple[int, list[Share]]) -> None:
 def test_overcommitted_quota_keeps_the_sum(groups: int, used: list[int]) -> None:
     """When pods hold more than the quota, the limits still add up to the groups and nobody may grow."""
     shares = [Share(f"ns-{place}", None, used=held) for place, held in enumerate(used)]
-    plan = split(groups, shares)
-    assert sum(plan.targets.values()) == groups
-    assert plan.overcommitted is (sum(used) > groups)
-    if plan.overcommitted:
-        assert all(plan.targets[share.namespace] <= share.used for share in shares)
+    decided = split(groups, shares).plan
+    assert sum(decided.targets.values()) == groups
+    assert decided.overcommitted is (sum(used) > groups)
+    if decided.overcommitted:
+        assert all(decided.targets[share.namespace] <= share.used for share in shares)
 
 
 @given(settled_namespaces(), st.randoms())
@@ -103,7 +120,7 @@ def test_order_of_namespaces_does_not_matter(drawn: tuple[int, list[Share]], ran
 
 def test_one_namespace_gets_everything() -> None:
     """A quota of one namespace is that namespace's limit."""
-    assert split(256, [Share("a", None)]).writes == (Write("a", 256),)
+    assert split(256, [Share("a", None)]).writes == (Write("q", "a", 256),)
 
 
 def test_even_start() -> None:
@@ -114,24 +131,24 @@ def test_even_start() -> None:
 def test_an_ordinary_pod_moves_nothing() -> None:
     """A pod that is created within its namespace's room leaves every limit alone."""
     shares = [Share("a", 128, 128, used=32), Share("b", 128, 128)]
-    assert split(256, shares).is_settled
+    assert split(256, shares).plan.is_settled
 
 
 def test_denied_pod_gets_idle_room_of_others() -> None:
     """Room goes to where a pod is denied; the other namespace is lowered first and the raise waits for that."""
     shares = [Share("a", 128, 128, used=128, denied=(32,)), Share("b", 128, 128, used=0)]
-    plan = split(256, shares)
-    assert plan.writes == (Write("b", 48),)
-    assert plan.waiting == ("a",)
-    lowered = apply(shares, plan.writes)
+    decided = split(256, shares)
+    assert decided.writes == (Write("q", "b", 48),)
+    assert decided.plan.waiting == ("a",)
+    lowered = apply(shares, decided.writes)
     assert split(256, lowered).writes == ()
-    assert split(256, enforce(lowered)).writes == (Write("a", 208),)
+    assert split(256, enforce(lowered)).writes == (Write("q", "a", 208),)
 
 
 def test_demand_that_cannot_be_met_moves_nothing_for_it() -> None:
     """A denied pod that no room is left for is not given half of it."""
     shares = [Share("a", 160, 160, used=160, denied=(32,))]
-    assert split(160, shares).is_settled
+    assert split(160, shares).plan.is_settled
 
 
 def test_smallest_holder_is_served_first() -> None:
@@ -142,11 +159,20 @@ def test_smallest_holder_is_served_first() -> None:
 
 
 def test_leaving_objects_count_until_they_are_gone() -> None:
-    """A namespace that left the quota holds its groups until its object is deleted."""
-    assert split(100, [Share("a", None)], leaving=50).waiting == ("a",)
+    """A namespace that left the quota holds its groups until its object is deleted; a new one gets the rest at once."""
+    decided = split(100, [Share("a", None)], leaving=50)
+    assert decided.writes == (Write("q", "a", 50),)
+    assert decided.plan.waiting == ("a",)
+
+
+def test_a_new_limit_is_never_below_what_is_held() -> None:
+    """A namespace that brings more pods than there is room for waits until others were lowered."""
+    decided = split(100, [Share("a", None, used=60), Share("b", 80, 80, used=10)])
+    assert [write.namespace for write in decided.writes] == ["b"]
+    assert decided.plan.waiting == ("a",)
 
 
 def test_a_limit_of_zero_is_written_at_once() -> None:
     """A new namespace without room is limited to 0 rather than left without a limit."""
     shares = [Share("a", 100, 100, used=100), Share("b", None)]
-    assert split(100, shares).writes == (Write("b", 0),)
+    assert split(100, shares).writes == (Write("q", "b", 0),)

@@ -33,7 +33,7 @@ def test_the_leader_tells_quotas_and_workloads() -> None:
     """Quotas, workloads and why they are blocked are told with their names."""
     figures = Figures(
         leader=True,
-        quotas=(QuotaFigures("team-a", 256, 96, 32),),
+        quotas=(QuotaFigures("team-a", 256, 96, 32, borrowed=0, lent=64),),
         workloads=(
             WorkloadFigures("a", "Deployment", "web", 96, "QuotaExceeded"),
             WorkloadFigures("a", "Deployment", "ok", 32, None),
@@ -43,6 +43,8 @@ def test_the_leader_tells_quotas_and_workloads() -> None:
     text = exposition(figures)
     assert 'cta_group_quota_hard{quota="team-a"} 256.0' in text
     assert 'cta_group_quota_pending{quota="team-a"} 32.0' in text
+    assert 'cta_group_quota_borrowed{quota="team-a"} 0.0' in text
+    assert 'cta_group_quota_lent{quota="team-a"} 64.0' in text
     assert 'cta_group_workload_requested{kind="Deployment",name="ok",namespace="a"} 32.0' in text
     assert 'blocked{kind="Deployment",name="web",namespace="a",reason="QuotaExceeded"} 1.0' in text
     assert 'blocked{kind="Deployment",name="ok"' not in text

@@ -2,15 +2,18 @@
 
 from cta_group_core.nodes import Condition
 from cta_group_core.quota import QuotaStatus
-from cta_group_core.quota_split import Share, split
+from cta_group_core.quota_split import Share
 from cta_group_operator.errors import Forbidden
-from cta_group_operator.ports import NamespaceView
+from cta_group_operator.metrics import Metrics
+from cta_group_operator.ports import NamespaceView, QuotaView
 from cta_group_operator.reconcile.denied import Denials
+from cta_group_operator.reconcile.events import EventWriter
 from cta_group_operator.reconcile.quota import QuotaReconciler
-from cta_group_operator.reconcile.quota_scope import Keepers, Scope, scope_of
+from cta_group_operator.reconcile.quota_scope import Keepers, cohort_key, scope_of
+from cta_group_operator.reconcile.quota_snapshot import Observer
 from cta_group_operator.reconcile.quota_status import quota_status
 from cta_group_operator.reconcile.view import ClusterView
-from operator_world import RESOURCE, FakeClock, FakeKube, a_limit, a_pod, a_quota, a_view
+from operator_world import READ_LIMIT, RESOURCE, FakeClock, FakeKube, a_limit, a_pod, a_quota, a_view
 
 LIMIT = "/api/v1/namespaces/{}/resourcequotas/cta-group"
 STATUS = "/apis/ctagroup.dev/v1alpha1/ctaquotas/q/status"
@@ -20,9 +23,13 @@ def ready_of(view: ClusterView, *refused: str) -> Condition:
     """Return the condition Ready of quota q."""
     quota = view.quotas.get("q")
     assert quota is not None
-    scope = scope_of(quota, view, Keepers(view), {})
-    plan = split(quota.spec.groups, scope.shares, leaving=scope.leaving_held)
-    return quota_status(quota, scope, plan, refused, RESOURCE).conditions[0]
+    return told_of(view, quota, *refused)["Ready"]
+
+
+def told_of(view: ClusterView, quota: QuotaView, *refused: str) -> dict[str, Condition]:
+    """Return the conditions of a quota, by type."""
+    snapshot = Observer(view, Keepers(view), Denials(view, RESOURCE)).look(cohort_key(quota))
+    return {one.type: one for one in quota_status(quota, snapshot, refused, RESOURCE).conditions}
 
 
 def test_scope_counts_what_is_held_before_the_server_does() -> None:
@@ -79,7 +86,16 @@ def test_ready_says_what_is_missing() -> None:
 
 def reconciler(view: ClusterView, kube: FakeKube) -> QuotaReconciler:
     """Return a reconciler of that view."""
-    return QuotaReconciler(view, kube, FakeClock(), Denials(view, RESOURCE), RESOURCE)
+    return QuotaReconciler(
+        view,
+        kube,
+        FakeClock(),
+        metrics=Metrics("test"),
+        events=EventWriter(kube, FakeClock(), "me"),
+        denials=Denials(view, RESOURCE),
+        read_limit=READ_LIMIT,
+        resource_name=RESOURCE,
+    )
 
 
 async def test_a_round_lowers_and_the_next_raises() -> None:
@@ -89,7 +105,7 @@ async def test_a_round_lowers_and_the_next_raises() -> None:
     view.limits.put(a_limit("a", "q", 90))
     view.limits.put(a_limit("b", "q", 10))
     await reconciler(view, kube).reconcile("q")
-    assert kube.writes == [("merge", LIMIT.format("a"))]
+    assert kube.writes == [("merge", LIMIT.format("a") + "/status"), ("merge", LIMIT.format("a"))]
     assert kube.objects[LIMIT.format("a")]["spec"] == {"hard": {f"requests.{RESOURCE}": "50"}}
 
 
@@ -135,8 +151,7 @@ def test_overcommitted_and_foreign_are_told() -> None:
     view.limits.put(a_limit("a", None, None, name="theirs", ignored_keys=(RESOURCE,)))
     quota = view.quotas.get("q")
     assert quota is not None
-    scope: Scope = scope_of(quota, view, Keepers(view), {})
-    told = {one.type: one for one in quota_status(quota, scope, split(32, scope.shares), (), RESOURCE).conditions}
+    told = told_of(view, quota)
     assert "pods hold 64 groups, quota 32" in told["Overcommitted"].message
     assert told["ForeignResourceQuota"].message.endswith(f"never enforces {RESOURCE}; write requests.{RESOURCE}")
 

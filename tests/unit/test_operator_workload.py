@@ -8,7 +8,6 @@ import pytest
 from cta_group_core.explain import Stage, explain
 from cta_group_core.ids import NodeName
 from cta_group_core.names import GATE_PLACEMENT
-from cta_group_operator.metrics import Metrics
 from cta_group_operator.ports import FailureEvent, ObjectRef, WorkloadView
 from cta_group_operator.reconcile.denied import Denials
 from cta_group_operator.reconcile.events import EventWriter
@@ -45,7 +44,6 @@ def a_reconciler(view: ClusterView, kube: FakeKube) -> WorkloadReconciler:
         view,
         kube,
         FakeClock(),
-        metrics=Metrics("test"),
         events=EventWriter(kube, FakeClock(), "me"),
         denials=Denials(view, RESOURCE),
         refusals={},
@@ -177,32 +175,6 @@ async def test_a_deleted_explanation_is_made_again() -> None:
     explainer.deleted(WorkloadView(told, "200", DEPLOYMENT.uid, None))
     await explainer.reconcile(DEPLOYMENT)
     assert [verb for verb, path in kube.writes if path.endswith("deployment-web")] == ["create", "create"]
-
-
-async def test_a_replica_set_is_poked_once_for_each_state_of_its_quota() -> None:
-    """Room in the quota wakes the denied ReplicaSet; the same state of the quota never wakes it twice."""
-    view, kube = a_world(used=32), FakeKube()
-    explainer = a_reconciler(view, kube)
-    path = f"/apis/apps/v1/namespaces/{SPACE}/replicasets/web-1"
-
-    async def pokes() -> int:
-        await explainer.reconcile(DEPLOYMENT)
-        return kube.writes.count(("merge", path))
-
-    assert await pokes() == 1
-    controller = view.controller(REPLICA_SET.uid)
-    assert controller is not None
-    view.controllers["ReplicaSet"].put(replace(controller, resource_version="2", poked="1"))
-    assert await pokes() == 1
-    view.limits.put(replace(a_limit(SPACE, "q", 64, used=0), resource_version="2"))
-    assert await pokes() == 2
-
-
-async def test_no_poke_without_room() -> None:
-    """A ReplicaSet whose quota is full is left to its own back-off."""
-    view, kube = a_world(used=64), FakeKube()
-    await a_reconciler(view, kube).reconcile(DEPLOYMENT)
-    assert not [path for _, path in kube.writes if "replicasets" in path]
 
 
 async def test_explanations_go_with_namespaces_and_requests() -> None:

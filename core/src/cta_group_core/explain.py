@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from cta_group_core.denials import Denial, refusal_words
+from cta_group_core.explain_quota import QuotaFacts, denied_by
 from cta_group_core.nodes import Condition, ConditionStatus
 from cta_group_core.workload import CONDITION_ADMISSIBLE, CONDITION_PLACED
 
@@ -40,21 +41,6 @@ class PodFacts:
     stage: Stage
     words: str = ""
     """What the scheduler, kubelet or the placement says about it."""
-
-
-@dataclass(frozen=True, slots=True)
-class QuotaFacts:
-    """The quota that a workload's namespace belongs to, now. Numbers in groups."""
-
-    name: str
-    """Of the CTAQuota."""
-    groups: int
-    used: int
-    """Over all its namespaces."""
-    share: int
-    """Limit of this namespace alone."""
-    share_used: int
-    namespaces: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +107,10 @@ def _admissible(facts: WorkloadFacts) -> Condition:
     if denial is None:
         return _condition(CONDITION_ADMISSIBLE, "CreateRefused", f"{who}: {_short(refusal_words(facts.failure.text))}")
     if denial.not_counted_yet:
-        told = f"ResourceQuota {denial.quota_object} is new and not counted yet; creation is tried again in a moment"
+        told = (
+            f"quota not initialised yet by the cluster: kube-controller-manager has not counted ResourceQuota "
+            f"{denial.quota_object}; creation is tried again by itself"
+        )
         return _condition(CONDITION_ADMISSIBLE, "QuotaNotCounted", f"{who}: {told}")
     if not denial.about_groups:
         told = f"ResourceQuota {denial.quota_object} has not enough {', '.join(denial.other_resources)}"
@@ -130,32 +119,14 @@ def _admissible(facts: WorkloadFacts) -> Condition:
 
 
 def _groups_denied(facts: WorkloadFacts, denial: Denial, who: str) -> Condition:
-    quota = facts.quota
-    if quota is None:
+    if facts.quota is None:
         told = (
             f"needs {denial.needs}, quota {denial.limit}, used {denial.used}, short {denial.short} "
             f"(ResourceQuota {denial.quota_object}); end something in the namespace, or raise that quota"
         )
         return _condition(CONDITION_ADMISSIBLE, "QuotaExceeded", f"{who}: {told}")
-    if quota.share_used + denial.needs <= quota.share:
-        told = (
-            f"CTAQuota {quota.name} has room again ({quota.share_used} of {quota.share} used); tried again in a moment"
-        )
-        return _condition(CONDITION_ADMISSIBLE, "QuotaRetry", f"{who}: {told}")
-    short = quota.used + denial.needs - quota.groups
-    if short <= 0:
-        told = (
-            f"needs {denial.needs}, and CTAQuota {quota.name} has {quota.groups - quota.used} of {quota.groups} left, "
-            f"which are being moved to this namespace (its part is {quota.share}, used {quota.share_used})"
-        )
-        return _condition(CONDITION_ADMISSIBLE, "QuotaMoving", f"{who}: {told}")
-    told = (
-        f"needs {denial.needs}, quota {quota.groups}, used {quota.used}, short {short} "
-        f"(CTAQuota {quota.name}{_over(quota.namespaces)}); end or shrink something there, "
-        f"or raise its spec.groups to {quota.used + denial.needs * max(1, facts.missing)}"
-        f"{'' if facts.missing else ', or set maxSurge: 0 when this is a rollout'}"
-    )
-    return _condition(CONDITION_ADMISSIBLE, "QuotaExceeded", f"{who}: {told}")
+    reason, told = denied_by(facts.quota, denial.needs, missing=facts.missing)
+    return _condition(CONDITION_ADMISSIBLE, reason, f"{who}: {told}")
 
 
 def _placed(facts: WorkloadFacts) -> Condition:
@@ -216,10 +187,6 @@ def _who(count: int, wanted: int, verb: str) -> str:
 def _plural(verb: str) -> str:
     first, _, rest = verb.partition(" ")
     return f"{_PLURALS.get(first, first)} {rest}"
-
-
-def _over(namespaces: int) -> str:
-    return f" over {namespaces} namespaces" if namespaces > 1 else ""
 
 
 def _short(text: str) -> str:

@@ -5,6 +5,7 @@ It is enforced by ordinary ResourceQuota objects, one in each namespace; how the
 """
 
 from collections.abc import Mapping
+from enum import StrEnum
 
 from pydantic import Field
 
@@ -17,8 +18,25 @@ CONDITION_OVERCOMMITTED = "Overcommitted"
 """True while pods hold more than ``groups``, because the quota came after them or was lowered."""
 CONDITION_CONFLICT = "NamespaceConflict"
 """True while another, older CTAQuota selects a namespace of this one too and keeps it."""
+CONDITION_RECLAIMING = "Reclaiming"
+"""True while pods wait for groups that the quota owns and has lent to others of its cohort."""
 CONDITION_FOREIGN = "ForeignResourceQuota"
 """True while a ResourceQuota that people made limits, or pretends to limit, the same resource."""
+
+
+class Reclaim(StrEnum):
+    """How a quota gets back what it owns and has lent, when its own pods need it."""
+
+    WAIT = "wait"
+    """It comes back as pods of the borrowers end."""
+    DELETE = "delete"
+    """Pods of the borrowers are deleted: the lowest priority first, the newest first among equals."""
+
+
+class PerPod(ApiModel):
+    """Bounds of a single pod, enforced by an admission policy of the chart."""
+
+    max: int = Field(ge=1)
 
 
 class QuotaSpec(ApiModel):
@@ -27,6 +45,18 @@ class QuotaSpec(ApiModel):
     groups: int = Field(ge=0)
     namespaces: tuple[str, ...] | None = None
     namespace_selector: LabelSelector | None = None
+    per_pod: PerPod | None = None
+    cohort: str | None = None
+    """Quotas of one cohort lend each other what they do not need."""
+    borrowing_limit: int | None = Field(default=None, ge=0)
+    """Most groups above its own; None: whatever the cohort has. Without a cohort nothing is borrowed."""
+    reclaim: Reclaim | None = None
+    """None: wait."""
+
+    @property
+    def most_borrowed(self) -> int | None:
+        """Groups that it may hold above its own; None: no bound but what the cohort has."""
+        return self.borrowing_limit if self.cohort else 0
 
     def selects(self, namespace: str, labels: Mapping[str, str]) -> bool:
         """Tell whether a namespace belongs to this quota. Neither list nor selector: no namespace does."""
@@ -52,6 +82,10 @@ class QuotaStatus(ApiModel):
     groups: int = 0
     used: int = 0
     pending: int = 0
+    borrowed: int = 0
+    """Groups above its own that it may give its namespaces now."""
+    lent: int = 0
+    """Groups of its own that others of the cohort may give theirs now."""
     namespaces: tuple[NamespaceShare, ...] = ()
     conditions: tuple[Condition, ...] = ()
 

@@ -1,19 +1,16 @@
-"""How the groups of one quota are shared between its namespaces, and which writes may be made now.
+"""How the groups of one quota are shared between its namespaces.
 
-Two rules hold at every moment, whatever subset of the writes reached the API server and in whatever order:
-
-- The limits of the namespaces together are at most the groups of the quota. What the API server enforces is
-  ``status.hard``, which follows ``spec.hard`` a moment later, so a namespace holds the larger of both, and a raise uses
-  only what no namespace holds in the same snapshot. Lowering frees groups once the next snapshot shows it.
-- A limit is never below what the pods of the namespace hold, unless they hold more than the groups of the quota
-  together (then nobody gets more, and the largest holders are lowered to one level).
+What the API server enforces is ``status.hard`` of a ResourceQuota, which may differ from ``spec.hard`` for a moment, so
+a namespace holds the larger of both. A limit is never below what the pods of the namespace hold, unless they hold more
+than the quota has together (then nobody gets more, and the largest holders are lowered to one level), or pods of it are
+being deleted to give back what was borrowed.
 
 Room goes to denied pods first, whole pods only, then evenly. Limits that still do are left alone: a namespace whose
 idle room is at least half of an even part keeps it, so that an ordinary pod creation moves nothing.
 """
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -23,67 +20,34 @@ class Share:
 
     namespace: str
     hard: int | None
-    """``spec.hard`` of its ResourceQuota; None while it has none."""
+    """``spec.hard`` of its ResourceQuota; None while it has none, or one that another CTAQuota still owns."""
     enforced: int = 0
     """``status.hard``: what the API server goes by now."""
     used: int = 0
     denied: tuple[int, ...] = ()
     """Size of each pod that is kept from being created."""
+    ending: int = 0
+    """Part of ``used`` that is given back: pods that are being deleted for another quota of the cohort."""
+    inherited: int = 0
+    """What the ResourceQuota holds that another CTAQuota of the same cohort owns here until this one takes it over."""
 
     @property
     def held(self) -> int:
         """Groups that nobody else may be given while this snapshot is the truth."""
-        return max(self.hard or 0, self.enforced)
-
-
-@dataclass(frozen=True, slots=True)
-class Write:
-    """Set the limit of one namespace (create the object where there is none)."""
-
-    namespace: str
-    hard: int
-
-
-@dataclass(frozen=True, slots=True)
-class Split:
-    """What each namespace should have, and the part of the way there that is safe now: lowering comes first."""
-
-    targets: Mapping[str, int]
-    writes: tuple[Write, ...]
-    overcommitted: bool
-    """Pods hold more than the groups of the quota."""
-    waiting: tuple[str, ...]
-    """Namespaces whose raise waits until others were seen to be lowered."""
+        limited = max(self.hard or 0, self.enforced)
+        return max(limited, min(self.used, limited + self.ending))
 
     @property
-    def is_settled(self) -> bool:
-        """Tell whether every namespace has its target already."""
-        return not self.writes and not self.waiting
-
-
-def split(groups: int, shares: Sequence[Share], *, leaving: int = 0) -> Split:
-    """Share ``groups`` between ``shares``. ``leaving``: groups that objects about to be deleted still hold."""
-    targets = targets_of(groups, shares)
-    lowered = [share for share in shares if share.hard is not None and targets[share.namespace] < share.hard]
-    raised = [share for share in shares if share.hard is None or targets[share.namespace] > share.hard]
-    writes = [Write(share.namespace, targets[share.namespace]) for share in lowered]
-    free = groups - leaving - sum(share.held for share in shares)
-    waiting: list[str] = []
-    for share in sorted(raised, key=lambda share: (not share.denied, share.namespace)):
-        cost = max(0, targets[share.namespace] - share.held)
-        if cost > max(0, free):
-            waiting.append(share.namespace)
-            continue
-        free -= cost
-        writes.append(Write(share.namespace, targets[share.namespace]))
-    return Split(targets, tuple(writes), sum(share.used for share in shares) > groups, tuple(waiting))
+    def kept(self) -> int:
+        """Groups of the pods that stay."""
+        return max(0, self.used - self.ending)
 
 
 def targets_of(groups: int, shares: Sequence[Share]) -> dict[str, int]:
     """Return the limit that each namespace should have; they sum up to ``groups``. Same input, same answer."""
     ordered = sorted(shares, key=lambda share: share.namespace)
-    if sum(share.used for share in ordered) >= groups:
-        return _level(groups, ordered)
+    if sum(share.kept for share in ordered) >= groups:
+        return level(groups, {share.namespace: share.kept for share in ordered})
     floors = _floors(groups, ordered)
     if _still_does(groups, ordered, floors):
         return {share.namespace: share.hard or 0 for share in ordered}
@@ -91,9 +55,22 @@ def targets_of(groups: int, shares: Sequence[Share]) -> dict[str, int]:
     return {name: floor + even + (place < rest) for place, (name, floor) in enumerate(floors.items())}
 
 
+def level(groups: int, wanted: Mapping[str, int]) -> dict[str, int]:
+    """Give everyone what it wants, the largest cut to one level, so that the sum is at most ``groups``.
+
+    The sum is ``groups`` when together they want as much.
+    """
+    left = groups
+    parts: dict[str, int] = {}
+    for place, (name, amount) in enumerate(sorted(wanted.items(), key=lambda one: (one[1], one[0]))):
+        parts[name] = min(amount, left // (len(wanted) - place))
+        left -= parts[name]
+    return parts
+
+
 def _floors(groups: int, shares: Sequence[Share]) -> dict[str, int]:
     """Return what each namespace holds plus its denied pods that can be let in, the smallest holder first."""
-    floors = {share.namespace: share.used for share in shares}
+    floors = {share.namespace: share.kept for share in shares}
     free = groups - sum(floors.values())
     sizes_left = {share.namespace: sorted(share.denied, reverse=True) for share in shares}
     turns = [(floor, name) for name, floor in floors.items()]
@@ -116,14 +93,3 @@ def _still_does(groups: int, shares: Sequence[Share], floors: Mapping[str, int])
         return False
     fair = (groups - sum(floors.values())) // max(1, len(shares)) // 2
     return all(share.hard is not None and share.hard - floors[share.namespace] >= fair for share in shares)
-
-
-def _level(groups: int, shares: Iterable[Share]) -> dict[str, int]:
-    """Give everyone what it holds, the largest holders cut to one level, so that the sum is ``groups``."""
-    left = groups
-    by_use = sorted(shares, key=lambda share: (share.used, share.namespace))
-    targets: dict[str, int] = {}
-    for place, share in enumerate(by_use):
-        targets[share.namespace] = min(share.used, left // (len(by_use) - place))
-        left -= targets[share.namespace]
-    return targets

@@ -102,7 +102,8 @@ class Program:
             ListWatch(client, what, clock, self.metrics) for what in what_to_follow(view, settings.resource_name)
         ]
         api = FencedApi(client, self.lease)
-        self._work = Work(settings, view, api, clock, self.metrics)
+        read_limit = LimitConverter(settings.resource_name).read
+        self._work = Work(settings, view, api, clock, metrics=self.metrics, read_limit=read_limit)
         gpus = KnownGpus(partial(_labels_of, view))
         view.cta_nodes.subscribe(gpus.follow)
         self._admission = (

@@ -27,6 +27,8 @@ class QuotaFigures:
     hard: int
     used: int
     pending: int
+    borrowed: int = 0
+    lent: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ class Metrics:
     def __init__(self, version: str) -> None:
         self.registry = CollectorRegistry()
         self.released = self._counter("placement_released", "Pods whose gate was taken off with a node chosen")
-        self.pokes = self._counter("pokes", "ReplicaSets that were woken because quota has room again")
+        self.pokes = self._counter("pokes", "Controllers that were woken because quota has room again")
         self.decode_errors = self._labelled("decode_errors", "Objects of the API that could not be read", "kind")
         self.lists = self._labelled("lists", "Full lists of a kind: at the start, and after a watch was lost", "kind")
         self.reconcile_errors = self._labelled(
@@ -113,6 +115,10 @@ def _quotas(quotas: Sequence[QuotaFigures]) -> Iterable[Metric]:
     yield _gauge("quota_used", "Groups its pods are charged for", label, [((one.name,), one.used) for one in quotas])
     meaning = "Groups of pods that it keeps from being created"
     yield _gauge("quota_pending", meaning, label, [((one.name,), one.pending) for one in quotas])
+    meaning = "Groups above its own that it may give its namespaces now"
+    yield _gauge("quota_borrowed", meaning, label, [((one.name,), one.borrowed) for one in quotas])
+    meaning = "Groups of its own that others of the cohort may use now"
+    yield _gauge("quota_lent", meaning, label, [((one.name,), one.lent) for one in quotas])
 
 
 def _workloads(workloads: Sequence[WorkloadFigures]) -> Iterable[Metric]:

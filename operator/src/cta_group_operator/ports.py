@@ -89,6 +89,8 @@ class PodView:
     priority: int = 0
     phase: str = "Pending"
     deleting: bool = False
+    ends: str = ""
+    """When it is ended at the latest, RFC 3339; empty while it is not being deleted."""
     node: NodeName | None = None
     gates: tuple[str, ...] = ()
     terms: PodTerms = field(default_factory=PodTerms)
@@ -173,6 +175,11 @@ class LimitView:
     used: int | None
     ignored_keys: tuple[str, ...] = ()
     """Keys that look as if they limited groups and that Kubernetes ignores."""
+
+    @property
+    def held(self) -> int:
+        """What it allows, or may allow until Kubernetes enforces the newest limit."""
+        return max(self.hard or 0, self.enforced or 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ class Converter:
             priority=spec.priority or 0,
             phase=status.phase or "Pending",
             deleting=meta.deletion_timestamp is not None,
+            ends=meta.deletion_timestamp or "",
             node=NodeName(spec.node_name) if spec.node_name else None,
             gates=tuple(gate.name for gate in spec.scheduling_gates or ()),
             terms=_terms(spec),
@@ -104,8 +105,19 @@ def _wanted(resource: Resource, spec: wire.ControllerSpec, status: wire.Controll
     if resource in (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS):
         return 1 if spec.replicas is None else spec.replicas
     if resource == JOBS:
-        return 0 if spec.suspend else (1 if spec.parallelism is None else spec.parallelism)
+        return _wanted_by_job(spec, status)
     return status.desired_number_scheduled
+
+
+def _wanted_by_job(spec: wire.ControllerSpec, status: wire.ControllerStatus) -> int:
+    """Return how many pods a Job runs at once: none when it is over, and no more than completions that are missing."""
+    over = any(one.type in ("Complete", "Failed") and one.status == "True" for one in status.conditions or ())
+    if spec.suspend or over:
+        return 0
+    parallelism = 1 if spec.parallelism is None else spec.parallelism
+    if spec.completions is None:
+        return parallelism
+    return max(0, min(parallelism, spec.completions - (status.succeeded or 0)))
 
 
 def _terms(spec: wire.PodSpec) -> PodTerms:

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+import msgspec
+
 from cta_group_core.errors import InvalidText
 from cta_group_core.ids import NodeName
 from cta_group_core.names import LABEL_QUOTA
@@ -10,7 +12,7 @@ from cta_group_core.quota import quota_key, unenforced_keys
 from cta_group_core.scheduling import NodeFacts, Taint
 from cta_group_operator.adapters import wire_cluster
 from cta_group_operator.adapters.convert import quantity_or_zero
-from cta_group_operator.ports import LimitView, NamespaceView, NodeView, ObjectRef
+from cta_group_operator.ports import Json, LimitView, NamespaceView, NodeView, ObjectRef
 from cta_group_operator.resources import RESOURCE_QUOTAS
 
 
@@ -49,6 +51,10 @@ class LimitConverter:
     def __init__(self, resource_name: str) -> None:
         self._key = quota_key(resource_name)
         self._ignored = unenforced_keys(resource_name)
+
+    def read(self, body: Json) -> LimitView | None:
+        """As :meth:`limit`, from the API server's JSON; raises msgspec's ValidationError, a ValueError."""
+        return self.limit(msgspec.convert(body, wire_cluster.ResourceQuota))
 
     def limit(self, found: wire_cluster.ResourceQuota) -> LimitView | None:
         """Return the ResourceQuota, None when it has nothing to do with groups."""

@@ -176,6 +176,7 @@ class ControllerSpec(Struct):
 
     replicas: int | None = None
     parallelism: int | None = None
+    completions: int | None = None
     suspend: bool | None = None
     template: Template | None = None
 

@@ -1,98 +1,141 @@
-"""CTAQuota becomes ResourceQuotas: read the snapshot, share, write what may be written now, tell the status once."""
+"""CTAQuotas become ResourceQuotas: read the cohort, decide, write what may be written now, tell the status once."""
 
-from typing import Any
+from collections.abc import Sequence
 
 from cta_group_core.conditions import merge_conditions
-from cta_group_core.names import LABEL_QUOTA, QUOTA_OBJECT_NAME
-from cta_group_core.quota import QuotaStatus, quota_key
-from cta_group_core.quota_split import Write, split
-from cta_group_operator.errors import Forbidden, NotFound, Rejected
+from cta_group_core.quota import QuotaStatus
+from cta_group_operator.errors import Conflict, Forbidden, NotFound, Rejected
 from cta_group_operator.logs import EventLog
-from cta_group_operator.ports import Clock, KubeApi, LimitView, QuotaView
+from cta_group_operator.metrics import Metrics
+from cta_group_operator.ports import Clock, KubeApi, LimitView, PodView, QuotaView
 from cta_group_operator.reconcile.denied import Denials
-from cta_group_operator.reconcile.quota_scope import Keepers, Scope, scope_of
+from cta_group_operator.reconcile.events import EventWriter
+from cta_group_operator.reconcile.quota_limits import LimitWriter, ReadLimit
+from cta_group_operator.reconcile.quota_scope import Keepers, Scope, members_of
+from cta_group_operator.reconcile.quota_snapshot import Observer, Snapshot
 from cta_group_operator.reconcile.quota_status import quota_status
 from cta_group_operator.reconcile.view import ClusterView
+from cta_group_operator.reconcile.wake import Waker
 from cta_group_operator.reconcile.written import LastWritten
-from cta_group_operator.resources import CTA_QUOTAS, RESOURCE_QUOTAS
+from cta_group_operator.resources import CTA_QUOTAS, PODS
 
 _log = EventLog(__name__)
 
 
 class QuotaReconciler:
-    """One round a CTAQuota."""
+    """One round a cohort, or a CTAQuota of no cohort. Rounds must not overlap: namespaces move between cohorts."""
 
-    def __init__(self, view: ClusterView, api: KubeApi, clock: Clock, denials: Denials, resource_name: str) -> None:
+    def __init__(
+        self,
+        view: ClusterView,
+        api: KubeApi,
+        clock: Clock,
+        *,
+        metrics: Metrics,
+        events: EventWriter,
+        denials: Denials,
+        read_limit: ReadLimit,
+        resource_name: str,
+    ) -> None:
         self._view = view
         self._api = api
         self._clock = clock
-        self._denials = denials
+        self._events = events
         self._keepers = Keepers(view)
+        self._observer = Observer(view, self._keepers, denials)
+        self._limits = LimitWriter(api, read_limit, resource_name)
+        self._waker = Waker(view, api, metrics, denials)
         self._resource_name = resource_name
         self._written = LastWritten[QuotaStatus]()
+        self._stuck: set[str] = set()
+        """CTAQuotas that waited for room when they were looked at last."""
 
-    async def reconcile(self, name: str) -> None:
-        """Bring ResourceQuotas and status of one CTAQuota to what they should be, as far as is safe now."""
-        quota = self._view.quotas.get(name)
-        if quota is None:
-            await self._remove_all(name)
+    async def reconcile(self, key: str) -> None:
+        """Bring ResourceQuotas and status of the CTAQuotas of ``key`` to what they should be, as far as is safe now."""
+        snapshot = self._observer.look(key)
+        if not snapshot.quotas:
+            await self._remove_all(key)
             return
-        scope = scope_of(quota, self._view, self._keepers, self._denials.by_namespace())
-        plan = split(quota.spec.groups, scope.shares, leaving=scope.leaving_held)
-        refused = [*await self._let_go(scope), *await self._apply(name, scope, plan.writes)]
-        if plan.writes and not refused:
+        if snapshot.plan.writes or snapshot.victims:
+            for limit in await self._limits.read_all():
+                self._view.limits.put(limit)
+            snapshot = self._observer.look(key)
+        self._note_stuck(snapshot)
+        refused = await self._act(key, snapshot)
+        if snapshot.plan.writes and not any(refused.values()):
             return  # the writes come back as events, and the round after them tells the status
-        await self._tell(quota, quota_status(quota, scope, plan, refused, self._resource_name))
+        for quota in snapshot.quotas:
+            await self._tell(quota, quota_status(quota, snapshot, refused[quota.ref.name], self._resource_name))
+        await self._waker.wake_in(_at_their_limits(snapshot))
+
+    async def _act(self, key: str, snapshot: Snapshot) -> dict[str, list[str]]:
+        """Make the writes; return for each CTAQuota what the API server refused. Raises Conflict at the end."""
+        refused = {name: await self._let_go(scope) for name, scope in snapshot.scopes.items()}
+        conflicts: list[Conflict] = []
+        for write in snapshot.plan.writes:
+            if not self._still(key, snapshot):
+                raise Conflict(f"the CTAQuotas of {key} changed while their limits were being written")
+            try:
+                await self._limits.write(write, snapshot.limit(write.quota, write.namespace))
+            except Conflict as newer:  # the other writes are safe without this one
+                conflicts.append(newer)
+            except (Rejected, Forbidden, NotFound) as no:
+                refused[write.quota].append(str(no))
+                _log.warning("quota_write_refused", quota=write.quota, namespace=write.namespace, cause=no)
+        if conflicts:
+            raise conflicts[0]
+        if not snapshot.plan.writes:
+            for limit in snapshot.not_enforced:
+                await self._limits.enforce(limit, limit.hard or 0)
+        if not any(refused.values()):
+            for pod in snapshot.victims:
+                await self._reclaim(pod)
+        return refused
+
+    def _still(self, key: str, snapshot: Snapshot) -> bool:
+        """Tell whether people still want what the snapshot was decided for."""
+        now = [(one.ref.name, one.spec) for one in members_of(key, self._view)]
+        return now == [(one.ref.name, one.spec) for one in snapshot.quotas]
+
+    def _note_stuck(self, snapshot: Snapshot) -> None:
+        """Remember who waits for room that no write of this round makes."""
+        for name, member in snapshot.plan.members.items():
+            if member.waiting and not snapshot.plan.writes:
+                self._stuck.add(name)
+            else:
+                self._stuck.discard(name)
 
     async def _let_go(self, scope: Scope) -> list[str]:
         """Delete limits in namespaces that left. One that another CTAQuota keeps now is left for that to take over."""
-        refused: list[str] = []
-        for limit in scope.leaving:
-            namespace = self._view.namespaces.get(limit.ref.namespace)
-            if namespace is None or namespace.deleting or self._keepers.keeper(namespace.name) is not None:
-                continue
-            refused += await self._delete(limit)
-        return refused
+        return await self._limits.delete_all(limit for limit in scope.leaving if self._is_to_go(limit))
+
+    def _is_to_go(self, limit: LimitView) -> bool:
+        """Tell whether nobody takes over a limit: its namespace belongs to no CTAQuota, or both wait for each other."""
+        namespace = self._view.namespaces.get(limit.ref.namespace)
+        if namespace is None or namespace.deleting:
+            return False  # it takes everything along
+        keeper = self._keepers.keeper(namespace.name)
+        return keeper is None or {keeper, limit.quota} <= self._stuck
 
     async def _remove_all(self, name: str) -> None:
         """Delete what a CTAQuota left behind, after asking whether it is really gone."""
         limits = self._view.limits_of(name)
-        if not limits:
+        if not limits or self._view.quotas.get(name) is not None:
             return
         try:
             await self._api.get(CTA_QUOTAS.path(name=name))
         except NotFound:
             await self._let_go(Scope((), {}, leaving=limits))
 
-    async def _apply(self, name: str, scope: Scope, writes: tuple[Write, ...]) -> list[str]:
-        refused: list[str] = []
-        for write in writes:
-            try:
-                await self._write(name, write, scope.limits.get(write.namespace))
-            except (Rejected, Forbidden, NotFound) as no:
-                refused.append(str(no))
-                _log.warning("quota_write_refused", quota=name, namespace=write.namespace, cause=no)
-            else:
-                _log.info("quota_written", quota=name, namespace=write.namespace, groups=write.hard)
-        return refused
-
-    async def _write(self, name: str, write: Write, limit: LimitView | None) -> None:
-        body = limit_body(name, write, self._resource_name)
-        if limit is None:
-            await self._api.create(RESOURCE_QUOTAS.path(write.namespace), body)
-            return
-        body["metadata"]["resourceVersion"] = limit.resource_version
-        await self._api.merge_patch(RESOURCE_QUOTAS.path(write.namespace, QUOTA_OBJECT_NAME), body)
-
-    async def _delete(self, limit: LimitView) -> list[str]:
+    async def _reclaim(self, pod: PodView) -> None:
+        """Delete a pod so that another quota gets its own groups back."""
         try:
-            await self._api.delete(RESOURCE_QUOTAS.path(limit.ref.namespace, limit.ref.name), limit.resource_version)
+            await self._api.delete(PODS.path(pod.ref.namespace, pod.ref.name), pod.resource_version)
         except NotFound:
-            return []
-        except (Rejected, Forbidden) as no:
-            return [str(no)]
-        _log.info("quota_deleted", quota=limit.quota, namespace=limit.ref.namespace)
-        return []
+            return
+        told = f"deleted: its {pod.groups} groups were borrowed, and the CTAQuota that owns them needs them"
+        await self._events.write(pod.ref, "GroupsReclaimed", told, once_for=pod.ref.uid)
+        _log.info("reclaimed", pod=pod.ref, groups=pod.groups)
 
     async def _tell(self, quota: QuotaView, status: QuotaStatus) -> None:
         key = ("", quota.ref.name)
@@ -102,18 +145,18 @@ class QuotaReconciler:
         if status == before:
             return
         path = CTA_QUOTAS.path(name=quota.ref.name, subresource="status")
-        self._written.remember(key, status, await self._api.merge_patch(path, {"status": status.as_api()}))
+        try:
+            answer = await self._api.merge_patch(path, {"status": status.as_api()})
+        except NotFound:
+            return  # deleted meanwhile
+        self._written.remember(key, status, answer)
 
 
-def limit_body(name: str, write: Write, resource_name: str) -> dict[str, Any]:
-    """Return the ResourceQuota that limits one namespace; also the merge patch that makes it so."""
-    return {
-        "apiVersion": RESOURCE_QUOTAS.group_version,
-        "kind": RESOURCE_QUOTAS.kind,
-        "metadata": {
-            "name": QUOTA_OBJECT_NAME,
-            "namespace": write.namespace,
-            "labels": {LABEL_QUOTA: name, "app.kubernetes.io/managed-by": "cta-group-operator"},
-        },
-        "spec": {"hard": {quota_key(resource_name): str(write.hard)}},
-    }
+def _at_their_limits(snapshot: Snapshot) -> Sequence[str]:
+    """Return the namespaces whose room is theirs to use: nothing of it is about to move elsewhere."""
+    return [
+        space
+        for name, member in snapshot.plan.members.items()
+        for space, target in member.targets.items()
+        if (limit := snapshot.limit(name, space)) is not None and limit.enforced == limit.hard == target
+    ]

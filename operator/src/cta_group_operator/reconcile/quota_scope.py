@@ -4,6 +4,7 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from cta_group_core.names import QUOTA_OBJECT_NAME
+from cta_group_core.quota_cohort import Member
 from cta_group_core.quota_split import Share
 from cta_group_operator.ports import LimitView, NamespaceView, QuotaView
 from cta_group_operator.reconcile.view import ClusterView
@@ -28,7 +29,7 @@ class Scope:
     @property
     def leaving_held(self) -> int:
         """Groups that the leaving ResourceQuotas still allow."""
-        return sum(max(limit.hard or 0, limit.enforced or 0) for limit in self.leaving)
+        return sum(limit.held for limit in self.leaving)
 
 
 class Keepers:
@@ -83,8 +84,33 @@ def _first_that_selects(space: NamespaceView, quotas: Iterable[QuotaView]) -> st
     return next((quota.ref.name for quota in quotas if quota.spec.selects(space.name, space.labels)), None)
 
 
-def scope_of(quota: QuotaView, view: ClusterView, keepers: Keepers, denied: Mapping[str, tuple[int, ...]]) -> Scope:
-    """Return the namespaces of ``quota`` and what they have."""
+def cohort_key(quota: QuotaView) -> str:
+    """Return the key of the work that a CTAQuota is planned in: its cohort's, or its own name (which has no slash)."""
+    return f"cohort/{quota.spec.cohort}" if quota.spec.cohort else quota.ref.name
+
+
+def members_of(key: str, view: ClusterView) -> list[QuotaView]:
+    """Return the CTAQuotas that are planned together, by name."""
+    return sorted((one for one in view.quotas if cohort_key(one) == key), key=lambda one: one.ref.name)
+
+
+def member_of(quota: QuotaView, scope: Scope) -> Member:
+    """Return what the plan of a cohort needs of one CTAQuota."""
+    spec = quota.spec
+    return Member(quota.ref.name, spec.groups, scope.shares, spec.most_borrowed, leaving=scope.leaving_held)
+
+
+def scope_of(
+    quota: QuotaView,
+    view: ClusterView,
+    keepers: Keepers,
+    denied: Mapping[str, tuple[int, ...]],
+    ending: Mapping[str, int] | None = None,
+) -> Scope:
+    """Return the namespaces of ``quota`` and what they have.
+
+    ``denied``: sizes of pods by namespace; ``ending``: groups by namespace that are given back to others of the cohort.
+    """
     name = quota.ref.name
     own = keepers.kept_by(name)
     found = {space: limit for space in own if (limit := view.limits.get(QUOTA_OBJECT_NAME, space)) is not None}
@@ -92,12 +118,9 @@ def scope_of(quota: QuotaView, view: ClusterView, keepers: Keepers, denied: Mapp
     limits = {space: limit for space, limit in found.items() if limit.quota is not None}
     uncounted = {space for space in own if space not in limits or limits[space].used is None}
     held = _groups_held(view, uncounted) if uncounted else {}
+    shares = _Shares(view, quota, held, denied, ending or {})
     return Scope(
-        shares=tuple(
-            _share(space, limits.get(space), name, held.get(space, 0), denied.get(space, ()))
-            for space in own
-            if space not in taken
-        ),
+        shares=tuple(shares.of(space, limits.get(space)) for space in own if space not in taken),
         limits=limits,
         leaving=tuple(limit for limit in view.limits if limit.quota == name and limit.ref.namespace not in own),
         lost=keepers.lost_by(quota),
@@ -106,14 +129,31 @@ def scope_of(quota: QuotaView, view: ClusterView, keepers: Keepers, denied: Mapp
     )
 
 
-def _share(space: str, limit: LimitView | None, name: str, held: int, denied: tuple[int, ...]) -> Share:
-    """Return what a namespace has. A ResourceQuota that another CTAQuota leaves behind is taken over like a new one."""
-    if limit is None:
-        return Share(space, None, used=held, denied=denied)
-    used = held if limit.used is None else limit.used
-    if limit.quota != name:
-        return Share(space, None, used=used, denied=denied)
-    return Share(space, limit.hard, enforced=limit.enforced or 0, used=used, denied=denied)
+@dataclass(frozen=True, slots=True)
+class _Shares:
+    """Makes the shares of one CTAQuota. ``held``: groups of pods in namespaces that nobody counts yet."""
+
+    view: ClusterView
+    quota: QuotaView
+    held: Mapping[str, int]
+    denied: Mapping[str, tuple[int, ...]]
+    ending: Mapping[str, int]
+
+    def of(self, space: str, limit: LimitView | None) -> Share:
+        """Return what a namespace has. The ResourceQuota of another CTAQuota is taken over like a new one."""
+        denied, held = self.denied.get(space, ()), self.held.get(space, 0)
+        if limit is None:
+            return Share(space, None, used=held, denied=denied)
+        used = held if limit.used is None else limit.used
+        if limit.quota != self.quota.ref.name:
+            return Share(space, None, used=used, denied=denied, inherited=self._inherited(limit))
+        ending = min(used, self.ending.get(space, 0))
+        return Share(space, limit.hard, limit.enforced or 0, used, denied, ending)
+
+    def _inherited(self, limit: LimitView) -> int:
+        """Return what a ResourceQuota holds within the same cohort before it is taken over."""
+        owner = self.view.quotas.get(limit.quota) if limit.quota else None
+        return limit.held if owner is not None and cohort_key(owner) == cohort_key(self.quota) else 0
 
 
 def _groups_held(view: ClusterView, namespaces: Container[str]) -> dict[str, int]:

@@ -8,21 +8,24 @@ from cta_group_core.quota import (
     CONDITION_FOREIGN,
     CONDITION_OVERCOMMITTED,
     CONDITION_READY,
+    CONDITION_RECLAIMING,
     NamespaceShare,
     QuotaStatus,
+    Reclaim,
     quota_key,
 )
-from cta_group_core.quota_split import Split
+from cta_group_core.quota_plan import MemberPlan
 from cta_group_operator.ports import LimitView, QuotaView
 from cta_group_operator.reconcile.quota_scope import Scope
+from cta_group_operator.reconcile.quota_snapshot import Snapshot
 
 _NAMES_TOLD = 5
 
 
-def quota_status(
-    quota: QuotaView, scope: Scope, plan: Split, refused: Sequence[str], resource_name: str
-) -> QuotaStatus:
+def quota_status(quota: QuotaView, snapshot: Snapshot, refused: Sequence[str], resource_name: str) -> QuotaStatus:
     """Return the status without transition times. ``refused``: writes that the API server did not take, in words."""
+    name = quota.ref.name
+    scope, standing = snapshot.scopes[name], snapshot.standing[name]
     shares = tuple(
         NamespaceShare(name=share.namespace, hard=share.hard or 0, used=share.used, pending=sum(share.denied))
         for share in scope.shares
@@ -32,40 +35,78 @@ def quota_status(
         groups=sum(share.hard for share in shares),
         used=sum(share.used for share in shares),
         pending=sum(share.pending for share in shares),
+        borrowed=max(0, standing.entitled - quota.spec.groups),
+        lent=max(0, quota.spec.groups - standing.entitled),
         namespaces=shares,
         conditions=(
-            _ready(scope, plan, refused),
-            _overcommitted(quota, scope, plan),
+            _ready(scope, snapshot.plan.members[name], refused),
+            _overcommitted(quota, scope, standing),
+            _reclaiming(quota, snapshot),
             _conflict(scope),
             _foreign(scope, resource_name),
         ),
     )
 
 
-def _ready(scope: Scope, plan: Split, refused: Sequence[str]) -> Condition:
+def _ready(scope: Scope, plan: MemberPlan, refused: Sequence[str]) -> Condition:
+    obstacle = _obstacle(scope, refused) or _unfinished(scope, plan)
+    if obstacle is None:
+        return _condition(CONDITION_READY, "Enforced", "", holds=True)
+    return _condition(CONDITION_READY, *obstacle, holds=False)
+
+
+def _obstacle(scope: Scope, refused: Sequence[str]) -> tuple[str, str] | None:
+    """Return reason and words of what people must mend."""
     if refused:
-        return _condition(CONDITION_READY, "WriteRefused", "; ".join(refused), holds=False)
+        return "WriteRefused", "; ".join(refused)
     if scope.taken:
         told = f"a ResourceQuota that people made has the name cta-group in {_names(scope.taken)}; rename that one"
-        return _condition(CONDITION_READY, "NameTaken", told, holds=False)
+        return "NameTaken", told
     if not scope.shares:
-        return _condition(CONDITION_READY, "NoNamespace", "no namespace that exists belongs to this quota", holds=False)
+        return "NoNamespace", "no namespace that exists belongs to this quota"
+    return None
+
+
+def _unfinished(scope: Scope, plan: MemberPlan) -> tuple[str, str] | None:
+    """Return reason and words of what is on its way."""
+    if uncounted := [space for space, limit in scope.limits.items() if None in (limit.enforced, limit.used)]:
+        told = (
+            f"quota not initialised yet by the cluster in {_names(uncounted)}: no pod that asks for groups is let in "
+            "there before kube-controller-manager has counted it"
+        )
+        return "NotInitialised", told
     if not plan.is_settled or scope.leaving:
-        told = f"moving groups; waits for room: {_names(plan.waiting)}" if plan.waiting else "moving groups"
-        return _condition(CONDITION_READY, "Sharing", told, holds=False)
-    behind = [space for space, limit in scope.limits.items() if limit.enforced != limit.hard or limit.used is None]
-    if behind:
-        told = f"the API server does not enforce the newest limit yet in {_names(behind)}"
-        return _condition(CONDITION_READY, "NotEnforcedYet", told, holds=False)
-    return _condition(CONDITION_READY, "Enforced", "", holds=True)
+        return "Sharing", f"moving groups; waits for room: {_names(plan.waiting)}" if plan.waiting else "moving groups"
+    if behind := [space for space, limit in scope.limits.items() if limit.enforced != limit.hard]:
+        return "NotEnforcedYet", f"the API server does not enforce the newest limit yet in {_names(behind)}"
+    return None
 
 
-def _overcommitted(quota: QuotaView, scope: Scope, plan: Split) -> Condition:
-    if not plan.overcommitted:
+def _overcommitted(quota: QuotaView, scope: Scope, standing: MemberPlan) -> Condition:
+    if not standing.overcommitted:
         return _condition(CONDITION_OVERCOMMITTED, "WithinGroups", "", holds=False)
     used = sum(share.used for share in scope.shares)
-    told = f"pods hold {used} groups, quota {quota.spec.groups}: no new pod is let in until they hold less"
+    may = f"quota {quota.spec.groups}"
+    if quota.spec.cohort:
+        may += f", {standing.entitled} with what cohort {quota.spec.cohort} lends"
+    told = f"pods hold {used} groups, {may}: no new pod is let in until they hold less"
     return _condition(CONDITION_OVERCOMMITTED, "QuotaLowered", told, holds=True)
+
+
+def _reclaiming(quota: QuotaView, snapshot: Snapshot) -> Condition:
+    owed = snapshot.standing[quota.ref.name].owed
+    if not owed:
+        return _condition(CONDITION_RECLAIMING, "NothingOwed", "", holds=False)
+    borrowers = {
+        one.ref.name: snapshot.standing[one.ref.name].entitled - one.spec.groups
+        for one in snapshot.quotas
+        if snapshot.standing[one.ref.name].entitled > one.spec.groups
+    }
+    told = ", ".join(f"{amount} to {name}" for name, amount in sorted(borrowers.items())[:_NAMES_TOLD])
+    told = f"denied pods need {owed} groups of this quota that are lent ({told}); they come back as pods there end"
+    if quota.spec.reclaim is Reclaim.DELETE:
+        return _condition(CONDITION_RECLAIMING, "Deleting", f"{told}, and pods are deleted for them", holds=True)
+    return _condition(CONDITION_RECLAIMING, "Waiting", told, holds=True)
 
 
 def _conflict(scope: Scope) -> Condition:

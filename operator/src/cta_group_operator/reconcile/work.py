@@ -3,7 +3,6 @@
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
-from cta_group_core.names import QUOTA_OBJECT_NAME
 from cta_group_operator.metrics import Figures, Metrics, QuotaFigures
 from cta_group_operator.ports import (
     Clock,
@@ -12,11 +11,9 @@ from cta_group_operator.ports import (
     FailureEvent,
     KubeApi,
     LimitView,
-    NamespaceView,
     NodeView,
     ObjectRef,
     PodView,
-    QuotaView,
     WorkloadView,
 )
 from cta_group_operator.reconcile.denied import Denials
@@ -25,6 +22,8 @@ from cta_group_operator.reconcile.node_labels import NodeLabeller
 from cta_group_operator.reconcile.placement import PLAN, Placement
 from cta_group_operator.reconcile.queue import WorkQueue
 from cta_group_operator.reconcile.quota import QuotaReconciler
+from cta_group_operator.reconcile.quota_limits import ReadLimit
+from cta_group_operator.reconcile.quota_marks import QuotaMarks
 from cta_group_operator.reconcile.view import ClusterView
 from cta_group_operator.reconcile.workload import WorkloadReconciler
 from cta_group_operator.settings import Settings
@@ -41,19 +40,42 @@ class Work:
     A replica that does not lead rests: it keeps nothing, and :meth:`begin` looks at everything afresh.
     """
 
-    def __init__(self, settings: Settings, view: ClusterView, api: KubeApi, clock: Clock, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        view: ClusterView,
+        api: KubeApi,
+        clock: Clock,
+        *,
+        metrics: Metrics,
+        read_limit: ReadLimit,
+    ) -> None:
         self._view = view
         events = EventWriter(api, clock, settings.identity)
         self._denials = Denials(view, settings.resource_name)
         self.placement = Placement(
             view, api, clock, metrics=metrics, events=events, enabled=settings.placement, tell=self._pod_must_be_told
         )
-        quota = QuotaReconciler(view, api, clock, self._denials, settings.resource_name)
+        quota = QuotaReconciler(
+            view,
+            api,
+            clock,
+            metrics=metrics,
+            events=events,
+            denials=self._denials,
+            read_limit=read_limit,
+            resource_name=settings.resource_name,
+        )
         self._explainer = WorkloadReconciler(
-            view, api, clock, metrics=metrics, events=events, denials=self._denials, refusals=self.placement.refusals
+            view, api, clock, events=events, denials=self._denials, refusals=self.placement.refusals
         )
         self._quotas = WorkQueue[str](
-            "quota", quota.reconcile, clock=clock, metrics=metrics, spacing_seconds=_QUOTA_SPACING_SECONDS
+            "quota",
+            quota.reconcile,
+            clock=clock,
+            metrics=metrics,
+            concurrency=1,  # namespaces move between quotas, and quotas between cohorts
+            spacing_seconds=_QUOTA_SPACING_SECONDS,
         )
         self._workloads = WorkQueue[ObjectRef](
             "workload",
@@ -64,6 +86,7 @@ class Work:
         )
         self._labeller = NodeLabeller(view, api)
         self._nodes = WorkQueue[str]("node", self._labeller.reconcile, clock=clock, metrics=metrics)
+        self._quota_marks = QuotaMarks(view, self._denials, self._quotas)
         self._queues: dict[str, WorkQueue[str] | WorkQueue[ObjectRef]] = {
             "quotas": self._quotas,
             "workloads": self._workloads,
@@ -91,11 +114,7 @@ class Work:
         return {name: queue.run for name, queue in self._queues.items()}
 
     def _mark_everything(self) -> None:
-        for quota in self._view.quotas:
-            self._quotas.mark(quota.ref.name)
-        for limit in self._view.limits:
-            if limit.quota is not None:
-                self._quotas.mark(limit.quota)
+        self._quota_marks.mark_everything()
         for controller in self._view.all_controllers():
             self._mark_top(controller.ref, controller.owner)
         for pod in self._view.pods:
@@ -109,7 +128,14 @@ class Work:
     def figures(self) -> Figures:
         """Return what the metrics tell of the cluster."""
         quotas = [
-            QuotaFigures(one.ref.name, one.spec.groups, one.status.used, one.status.pending)
+            QuotaFigures(
+                one.ref.name,
+                hard=one.spec.groups,
+                used=one.status.used,
+                pending=one.status.pending,
+                borrowed=one.status.borrowed,
+                lent=one.status.lent,
+            )
             for one in self._view.quotas
         ]
         return Figures(
@@ -129,9 +155,7 @@ class Work:
 
     def _subscribe(self) -> None:
         view = self._view
-        view.quotas.subscribe(self._quota_changed)
         view.limits.subscribe(self._limit_changed)
-        view.namespaces.subscribe(self._namespace_changed)
         view.pods.subscribe(self._pod_changed)
         view.nodes.subscribe(self._node_changed)
         view.cta_nodes.subscribe(self._cta_node_changed)
@@ -140,31 +164,15 @@ class Work:
         for store in view.controllers.values():
             store.subscribe(self._controller_changed)
 
-    def _quota_changed(self, before: QuotaView | None, after: QuotaView | None) -> None:
-        if before is not None and after is not None and before.spec == after.spec:
-            self._quotas.mark(after.ref.name)
-            return
-        for one in (before, after, *self._view.quotas):  # its namespaces may belong to another now
-            if one is not None:
-                self._quotas.mark(one.ref.name)
-
     def _limit_changed(self, before: LimitView | None, after: LimitView | None) -> None:
         for limit in (before, after):
             if limit is not None:
-                for quota in [limit.quota] if limit.quota else [one.ref.name for one in self._view.quotas]:
-                    self._quotas.mark(quota)
                 self._mark_denied_in(limit.ref.namespace)
 
     def _mark_denied_in(self, namespace: str) -> None:
         for controller in self._view.all_controllers():
             if controller.ref.namespace == namespace and self._denials.failure_of(controller) is not None:
                 self._mark_top(controller.ref, controller.owner)
-
-    def _namespace_changed(self, before: NamespaceView | None, after: NamespaceView | None) -> None:
-        if before is not None and after is not None and before.means_the_same(after):
-            return
-        for quota in self._view.quotas:
-            self._quotas.mark(quota.ref.name)
 
     def _pod_changed(self, before: PodView | None, after: PodView | None) -> None:
         for pod in (before, after):
@@ -175,20 +183,13 @@ class Work:
         for one in (before, after):
             if one is not None:
                 self._mark_top(one.ref, one.owner)
-        self._mark_quota_if_denied(after)
+        self._quota_marks.controller_changed(before, after)
 
     def _failure_changed(self, _: FailureEvent | None, after: FailureEvent | None) -> None:
         controller = self._view.controller(after.about) if after is not None else None
         if controller is not None:
             self._mark_top(controller.ref, controller.owner)
-            self._mark_quota_if_denied(controller)
-
-    def _mark_quota_if_denied(self, controller: ControllerView | None) -> None:
-        if controller is None:
-            return
-        limit = self._view.limits.get(QUOTA_OBJECT_NAME, controller.ref.namespace)
-        if limit is not None and limit.quota is not None and self._denials.is_denied_groups(controller):
-            self._quotas.mark(limit.quota)
+            self._quota_marks.mark_if_denied(controller)
 
     def _node_changed(self, before: NodeView | None, after: NodeView | None) -> None:
         if before is not None and after is not None and (before.facts, before.uid) == (after.facts, after.uid):

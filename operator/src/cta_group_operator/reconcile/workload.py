@@ -2,19 +2,18 @@
 
 from cta_group_core.conditions import merge_conditions
 from cta_group_core.explain import WorkloadFacts, explain
-from cta_group_core.names import ANNOTATION_POKED, QUOTA_OBJECT_NAME
 from cta_group_core.nodes import ConditionStatus
 from cta_group_core.workload import WorkloadOwner, WorkloadStatus, object_name
 from cta_group_operator.errors import Conflict, NotFound
 from cta_group_operator.logs import EventLog
-from cta_group_operator.metrics import Metrics, WorkloadFigures
-from cta_group_operator.ports import Clock, ControllerView, KubeApi, ObjectRef, WorkloadView
+from cta_group_operator.metrics import WorkloadFigures
+from cta_group_operator.ports import Clock, KubeApi, ObjectRef, WorkloadView
 from cta_group_operator.reconcile.denied import Denials
 from cta_group_operator.reconcile.events import EventWriter
 from cta_group_operator.reconcile.view import ClusterView
 from cta_group_operator.reconcile.workload_facts import workload_facts
 from cta_group_operator.reconcile.written import LastWritten
-from cta_group_operator.resources import CTA_WORKLOADS, REPLICA_SETS
+from cta_group_operator.resources import CTA_WORKLOADS
 
 _log = EventLog(__name__)
 
@@ -28,7 +27,6 @@ class WorkloadReconciler:
         api: KubeApi,
         clock: Clock,
         *,
-        metrics: Metrics,
         events: EventWriter,
         denials: Denials,
         refusals: dict[str, str],
@@ -36,7 +34,6 @@ class WorkloadReconciler:
         self._view = view
         self._api = api
         self._clock = clock
-        self._metrics = metrics
         self._events = events
         self._denials = denials
         self._refusals = refusals
@@ -45,7 +42,7 @@ class WorkloadReconciler:
         """By uid of the top owner."""
 
     async def reconcile(self, top: ObjectRef) -> None:
-        """Explain one workload, wake its ReplicaSets when their quota has room again."""
+        """Explain one workload."""
         space = self._view.namespaces.get(top.namespace)
         if space is None or space.deleting:
             self.figures.pop(top.uid, None)
@@ -57,8 +54,6 @@ class WorkloadReconciler:
             self.figures.pop(top.uid, None)
             await self._remove(top, existing)
             return
-        for controller in self._view.controllers_under(top):
-            await self._poke(controller)
         if existing is not None and existing.owner_uid != top.uid:
             await self._replace_predecessor(existing)
         await self._tell(top, name, existing, _status(top, facts))
@@ -127,24 +122,6 @@ class WorkloadReconciler:
             if condition.status is ConditionStatus.FALSE and new and condition.reason not in _TRANSIENT:
                 since = condition.last_transition_time or ""
                 await self._events.write(top, condition.reason, condition.message, once_for=since)
-
-    async def _poke(self, controller: ControllerView) -> None:
-        """Wake a denied ReplicaSet when its quota has room: its own back-off grows to 17 minutes.
-
-        The quota object's version is what is written, so one state of the quota wakes a ReplicaSet at most once.
-        """
-        if controller.ref.kind != REPLICA_SETS.kind or not self._denials.is_denied_groups(controller):
-            return
-        limit = self._view.limits.get(QUOTA_OBJECT_NAME, controller.ref.namespace)
-        if limit is None or limit.enforced is None or limit.used is None:
-            return
-        has_room = limit.enforced - limit.used >= sum(controller.requests)
-        if not has_room or controller.poked == limit.resource_version:
-            return
-        body = {"metadata": {"annotations": {ANNOTATION_POKED: limit.resource_version}}}
-        await self._api.merge_patch(REPLICA_SETS.path(controller.ref.namespace, controller.ref.name), body)
-        self._metrics.pokes.inc()
-        _log.info("poked", replica_set=controller.ref, enforced=limit.enforced, used=limit.used)
 
 
 _TRANSIENT = ("Waiting", "QuotaRetry", "QuotaMoving", "QuotaNotCounted")

@@ -1,12 +1,14 @@
 """What is known of one workload, as the explanation needs it. Pure reads of the view."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from cta_group_core.explain import PodFacts, QuotaFacts, Stage, WorkloadFacts
+from cta_group_core.explain import PodFacts, Stage, WorkloadFacts
+from cta_group_core.explain_quota import EndingPod, QuotaFacts
 from cta_group_core.names import GATE_PLACEMENT, QUOTA_OBJECT_NAME
-from cta_group_operator.ports import ControllerView, ObjectRef, PodView
+from cta_group_operator.ports import ControllerView, LimitView, ObjectRef, PodView, QuotaView
 from cta_group_operator.reconcile.denied import Denials
 from cta_group_operator.reconcile.in_flight import is_gated
+from cta_group_operator.reconcile.quota_scope import cohort_key, members_of
 from cta_group_operator.reconcile.view import ClusterView
 from cta_group_operator.resources import PODS
 
@@ -39,14 +41,35 @@ def quota_facts(namespace: str, view: ClusterView) -> QuotaFacts | None:
     if limit is None or quota is None:
         return None
     limits = view.limits_of(quota.ref.name)
+    spaces = {one.ref.namespace for one in limits}
     return QuotaFacts(
         name=quota.ref.name,
         groups=quota.spec.groups,
-        used=sum(one.used or 0 for one in limits),
+        used=_used(limits),
         share=limit.enforced or 0,
         share_used=limit.used or 0,
         namespaces=len(limits),
+        cohort=quota.spec.cohort or "",
+        reachable=_reachable(quota, view) if quota.spec.cohort else None,
+        ending=tuple(
+            EndingPod(pod.ref.name, pod.groups, pod.ends)
+            for pod in view.pods
+            if pod.deleting and not pod.is_over and pod.ref.namespace in spaces
+        ),
     )
+
+
+def _reachable(quota: QuotaView, view: ClusterView) -> int:
+    """Return what a quota could hold if the others of its cohort kept what their pods hold now, and no more."""
+    members = members_of(cohort_key(quota), view)
+    others = sum(_used(view.limits_of(one.ref.name)) for one in members if one.ref != quota.ref)
+    left = sum(one.spec.groups for one in members) - others
+    most = quota.spec.most_borrowed
+    return max(0, left if most is None else min(left, quota.spec.groups + most))
+
+
+def _used(limits: Iterable[LimitView]) -> int:
+    return sum(one.used or 0 for one in limits)
 
 
 def _pods(top: ObjectRef, controllers: tuple[ControllerView, ...], view: ClusterView) -> tuple[PodView, ...]:

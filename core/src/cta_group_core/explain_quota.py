@@ -1,0 +1,88 @@
+"""Why a CTAQuota keeps a pod from being created, in words with numbers, and what would help."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_PODS_TOLD = 3
+
+
+@dataclass(frozen=True, slots=True)
+class EndingPod:
+    """A pod of the quota that is being deleted and is charged until it is gone."""
+
+    name: str
+    groups: int
+    until: str
+    """When it is ended at the latest, RFC 3339."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaFacts:
+    """The quota that a workload's namespace belongs to, now. Numbers in groups."""
+
+    name: str
+    """Of the CTAQuota."""
+    groups: int
+    used: int
+    """Over all its namespaces."""
+    share: int
+    """Limit of this namespace alone."""
+    share_used: int
+    namespaces: int = 1
+    cohort: str = ""
+    reachable: int | None = None
+    """What it could hold now with its cohort: its own and what it may borrow, less what others hold of it. None: its
+    own groups."""
+    ending: Sequence[EndingPod] = ()
+
+    @property
+    def most(self) -> int:
+        """What it could hold now."""
+        return self.groups if self.reachable is None else self.reachable
+
+
+def denied_by(quota: QuotaFacts, needs: int, *, missing: int) -> tuple[str, str]:
+    """Return reason and words for a pod of ``needs`` groups. ``missing``: pods of its workload that do not exist."""
+    if quota.share_used + needs <= quota.share:
+        told = f"CTAQuota {quota.name} has room again ({quota.share_used} of {quota.share} used)"
+        return "QuotaRetry", f"{told}; tried again in a moment"
+    short = quota.used + needs - quota.most
+    if short <= 0:
+        told = (
+            f"needs {needs}, and CTAQuota {quota.name} has {quota.most - quota.used} of {quota.most} left, "
+            f"which are being moved to this namespace (its part is {quota.share}, used {quota.share_used})"
+        )
+        return "QuotaMoving", told
+    if quota.used + needs <= quota.groups:
+        return (
+            "QuotaLent",
+            f"{_numbers(quota, needs, short)}; what others of the cohort hold comes back as pods there end",
+        )
+    told = (
+        f"{_numbers(quota, needs, short)}{_coming_back(quota)}; end or shrink something there, "
+        f"or raise its spec.groups to {quota.used + needs * max(1, missing)}"
+        f"{'' if missing else ', or set maxSurge: 0 when this is a rollout'}"
+    )
+    return "QuotaExceeded", told
+
+
+def _numbers(quota: QuotaFacts, needs: int, short: int) -> str:
+    over = f" over {quota.namespaces} namespaces" if quota.namespaces > 1 else ""
+    lending = ""
+    if quota.most > quota.groups:
+        lending = f" and {quota.most - quota.groups} from cohort {quota.cohort}"
+    elif quota.most < quota.groups:
+        lending = f" of which {quota.groups - quota.most} are lent to cohort {quota.cohort}"
+    return (
+        f"needs {needs}, quota {quota.groups}{lending}, used {quota.used}, short {short} (CTAQuota {quota.name}{over})"
+    )
+
+
+def _coming_back(quota: QuotaFacts) -> str:
+    """Say which pods are being deleted, since their groups are charged until they are gone."""
+    if not quota.ending:
+        return ""
+    first = sorted(quota.ending, key=lambda pod: (pod.until, pod.name))
+    told = ", ".join(f"{pod.groups} when pod {pod.name} has ended, by {pod.until}" for pod in first[:_PODS_TOLD])
+    more = f" and {len(first) - _PODS_TOLD} more" if len(first) > _PODS_TOLD else ""
+    return f"; groups come back: {told}{more}"

@@ -1,0 +1,98 @@
+"""ResourceQuotas of the operator: read afresh before anything moves, written at the version that was decided upon.
+
+The API server goes by ``status.hard``, which Kubernetes' quota controller copies from ``spec.hard`` some time later,
+and between the two a pod may come in that the new limit does not cover. So a limit is lowered where it is enforced
+first, at the version whose ``status.used`` was read, and in the spec right afterwards, at the version that this gave.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from cta_group_core.names import LABEL_QUOTA, QUOTA_OBJECT_NAME
+from cta_group_core.quota import quota_key
+from cta_group_core.quota_plan import Write
+from cta_group_operator.errors import Forbidden, NotFound, Rejected
+from cta_group_operator.logs import EventLog
+from cta_group_operator.ports import Json, KubeApi, LimitView
+from cta_group_operator.resources import RESOURCE_QUOTAS
+
+_log = EventLog(__name__)
+_PAGE_SIZE: Final = 500
+
+ReadLimit = Callable[[Json], LimitView | None]
+"""Makes a view of a ResourceQuota as the API server gives it."""
+
+
+class LimitWriter:
+    """Writes one object a call. Raises ApiError; Conflict when it changed since it was read."""
+
+    def __init__(self, api: KubeApi, read: ReadLimit, resource_name: str) -> None:
+        self._api = api
+        self._read = read
+        self._key = quota_key(resource_name)
+
+    async def read_all(self) -> list[LimitView]:
+        """Return every ResourceQuota of a CTAQuota as the API server has it now.
+
+        What was watched may be behind, of this process's own writes too, and a raise that is decided on an old limit
+        gives away what somebody holds.
+        """
+        query = {"labelSelector": LABEL_QUOTA, "limit": str(_PAGE_SIZE)}
+        views: list[LimitView] = []
+        while True:
+            page = await self._api.get(RESOURCE_QUOTAS.path(), query)
+            views += [view for body in page["items"] if (view := self._read(body)) is not None]
+            query["continue"] = page["metadata"].get("continue") or ""
+            if not query["continue"]:
+                return views
+
+    async def write(self, write: Write, limit: LimitView | None) -> None:
+        """Set the limit of a namespace; ``limit`` is its ResourceQuota as it was decided upon."""
+        body = self._body(write)
+        if limit is None:
+            await self._api.create(RESOURCE_QUOTAS.path(write.namespace), body)
+        else:
+            version = limit.resource_version
+            if limit.enforced is not None and limit.enforced > write.hard:
+                version = await self.enforce(limit, write.hard)
+            body["metadata"]["resourceVersion"] = version
+            await self._api.merge_patch(_path(limit), body)
+        _log.info("quota_written", quota=write.quota, namespace=write.namespace, groups=write.hard)
+
+    async def enforce(self, limit: LimitView, hard: int) -> str:
+        """Set what the API server goes by; return the version that this gave."""
+        body = {"metadata": {"resourceVersion": limit.resource_version}, "status": {"hard": {self._key: str(hard)}}}
+        answer = await self._api.merge_patch(f"{_path(limit)}/status", body)
+        version: str = answer["metadata"]["resourceVersion"]
+        return version
+
+    async def delete_all(self, limits: Iterable[LimitView]) -> list[str]:
+        """Delete ResourceQuotas; return what the API server said where it refused."""
+        refused: list[str] = []
+        for limit in limits:
+            try:
+                await self._api.delete(_path(limit), limit.resource_version)
+            except NotFound:
+                continue
+            except (Rejected, Forbidden) as no:
+                refused.append(str(no))
+            else:
+                _log.info("quota_deleted", quota=limit.quota, namespace=limit.ref.namespace)
+        return refused
+
+    def _body(self, write: Write) -> dict[str, Any]:
+        """Return the ResourceQuota that limits one namespace; also the merge patch that makes it so."""
+        return {
+            "apiVersion": RESOURCE_QUOTAS.group_version,
+            "kind": RESOURCE_QUOTAS.kind,
+            "metadata": {
+                "name": QUOTA_OBJECT_NAME,
+                "namespace": write.namespace,
+                "labels": {LABEL_QUOTA: write.quota, "app.kubernetes.io/managed-by": "cta-group-operator"},
+            },
+            "spec": {"hard": {self._key: str(write.hard)}},
+        }
+
+
+def _path(limit: LimitView) -> str:
+    return RESOURCE_QUOTAS.path(limit.ref.namespace, limit.ref.name)

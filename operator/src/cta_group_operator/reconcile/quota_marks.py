@@ -1,0 +1,79 @@
+"""Which quotas must be looked at when something changed."""
+
+from cta_group_core.names import QUOTA_OBJECT_NAME
+from cta_group_operator.ports import ControllerView, LimitView, NamespaceView, PodView, QuotaView
+from cta_group_operator.reconcile.denied import Denials
+from cta_group_operator.reconcile.queue import WorkQueue
+from cta_group_operator.reconcile.quota_scope import cohort_key
+from cta_group_operator.reconcile.view import ClusterView
+
+
+class QuotaMarks:
+    """Marks the cohort of a CTAQuota, or the name of one that is gone."""
+
+    def __init__(self, view: ClusterView, denials: Denials, queue: WorkQueue[str]) -> None:
+        self._view = view
+        self._denials = denials
+        self._queue = queue
+        view.quotas.subscribe(self._quota_changed)
+        view.limits.subscribe(self._limit_changed)
+        view.namespaces.subscribe(self._namespace_changed)
+        view.pods.subscribe(self._pod_changed)
+
+    def mark_everything(self) -> None:
+        """Have a look at all, and at what CTAQuotas that are gone left behind."""
+        self._mark_all_quotas()
+        for limit in self._view.limits:
+            self._mark(limit.quota)
+
+    def mark_if_denied(self, controller: ControllerView | None) -> None:
+        """Have a look at the quota that refuses a controller's pods; nothing when none does."""
+        if controller is not None and self._denials.is_denied_groups(controller):
+            self._mark_quota_of(controller.ref.namespace)
+
+    def controller_changed(self, before: ControllerView | None, after: ControllerView | None) -> None:
+        """Have a look at the quota of a controller that is denied, or that may have been and wants less now."""
+        if before is not None and (after is None or (before.wanted, before.failure) != (after.wanted, after.failure)):
+            self._mark_quota_of(before.ref.namespace)
+        else:
+            self.mark_if_denied(after)
+
+    def _mark(self, name: str | None) -> None:
+        quota = self._view.quotas.get(name) if name else None
+        if quota is not None:
+            self._queue.mark(cohort_key(quota))
+        elif name:
+            self._queue.mark(name)
+
+    def _mark_quota_of(self, namespace: str) -> None:
+        limit = self._view.limits.get(QUOTA_OBJECT_NAME, namespace)
+        self._mark(limit.quota if limit is not None else None)
+
+    def _mark_all_quotas(self) -> None:
+        for quota in self._view.quotas:
+            self._queue.mark(cohort_key(quota))
+
+    def _quota_changed(self, before: QuotaView | None, after: QuotaView | None) -> None:
+        if before is not None and after is not None and before.spec == after.spec:
+            self._queue.mark(cohort_key(after))
+            return
+        if before is not None:
+            self._queue.mark(before.ref.name)  # it may be gone
+            self._queue.mark(cohort_key(before))
+        self._mark_all_quotas()  # its namespaces may belong to another now
+
+    def _limit_changed(self, before: LimitView | None, after: LimitView | None) -> None:
+        for limit in (before, after):
+            if limit is not None and limit.quota:
+                self._mark(limit.quota)
+            elif limit is not None:
+                self._mark_all_quotas()
+
+    def _namespace_changed(self, before: NamespaceView | None, after: NamespaceView | None) -> None:
+        if before is None or after is None or not before.means_the_same(after):
+            self._mark_all_quotas()
+
+    def _pod_changed(self, before: PodView | None, after: PodView | None) -> None:
+        """Hear that a pod is being deleted: others of the cohort may wait for its groups."""
+        if before is not None and after is not None and after.deleting and not before.deleting:
+            self._mark_quota_of(after.ref.namespace)
