@@ -34,6 +34,20 @@ def test_each_quota_has_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
+def test_cohorts_show_what_is_lent(capsys: pytest.CaptureFixture[str]) -> None:
+    """When a quota has a cohort, three columns tell who borrowed and who lent; the others stay."""
+    status = QuotaStatus(used=160, borrowed=64)
+    borrower = Quota("b", QuotaSpec(groups=96, namespaces=("b",), cohort="research"), status)
+    reader = FakeClusterReader(all_quotas=[quota("a", "team-a"), borrower])
+    show_quotas(reader, namespace=None, as_json=False)
+    header, *lines = capsys.readouterr().out.splitlines()[:3]
+    assert header.split()[3:8] == ["PENDING", "COHORT", "BORROWED", "LENT", "READY"]
+    assert [line.split()[3:8] for line in lines] == [
+        ["0", "-", "0", "0", "True"],
+        ["0", "research", "64", "0", "Unknown"],
+    ]
+
+
 def test_one_namespace_sees_its_quotas_only(capsys: pytest.CaptureFixture[str]) -> None:
     """With a namespace only the quotas that give it a part are told."""
     reader = FakeClusterReader(all_quotas=[quota("a", "team-a"), quota("b", "team-b")])

@@ -12,6 +12,9 @@ from cta_group_core.nodes import ConditionStatus
 from cta_group_core.quota import CONDITION_READY
 
 _HEADER = ("NAME", "GROUPS", "USED", "PENDING", "READY", "NAMESPACES (USED OF THEIR PART)")
+_COHORT_HEADER = ("COHORT", "BORROWED", "LENT")
+_COHORT_COLUMNS_AT = 4
+"""Behind PENDING; they are there when a quota that is shown has a cohort."""
 
 
 def show_quotas(reader: ClusterReader, *, namespace: str | None, as_json: bool) -> Exit:
@@ -39,12 +42,23 @@ def _facts(quotas: Sequence[Quota]) -> dict[str, object]:
 def _text(quotas: Sequence[Quota], namespace: str | None) -> str:
     if not quotas:
         return f"No CTAQuota limits namespace {namespace}." if namespace else "There is no CTAQuota."
-    rows = [
-        (quota.name, quota.spec.groups, quota.status.used, quota.status.pending, _ready(quota), _shares(quota))
-        for quota in quotas
-    ]
+    rows = [_row(quota) for quota in quotas]
+    header: tuple[str, ...] = _HEADER
+    if any(quota.spec.cohort for quota in quotas):
+        at = _COHORT_COLUMNS_AT
+        header = (*_HEADER[:at], *_COHORT_HEADER, *_HEADER[at:])
+        rows = [(*row[:at], *_lending(quota), *row[at:]) for row, quota in zip(rows, quotas, strict=True)]
     remarks = [f"{quota.name}: {remark}" for quota in quotas for remark in _remarks(quota)]
-    return "\n\n".join(filter(None, (table(_HEADER, rows), "\n".join(remarks))))
+    return "\n\n".join(filter(None, (table(header, rows), "\n".join(remarks))))
+
+
+def _row(quota: Quota) -> tuple[str | int, ...]:
+    status = quota.status
+    return (quota.name, quota.spec.groups, status.used, status.pending, _ready(quota), _shares(quota))
+
+
+def _lending(quota: Quota) -> tuple[str | int, ...]:
+    return (quota.spec.cohort or "-", quota.status.borrowed, quota.status.lent)
 
 
 def _remarks(quota: Quota) -> Iterator[str]:
