@@ -30,6 +30,15 @@ def test_they_say_that_they_are_simulated() -> None:
     assert inventory.driver_version is None
 
 
+@pytest.mark.parametrize(("count", "nodes"), [(1, [0]), (2, [0, 1]), (3, [0, 0, 1]), (8, [0, 0, 0, 0, 1, 1, 1, 1])])
+def test_half_of_them_is_on_each_of_two_numa_nodes(count: int, nodes: list[int]) -> None:
+    """As on machines with two processors; nothing closer is pretended."""
+    source = SimulatedSource(PROFILES["h200"], count, "node-a")
+    gpus = source.inventory().gpus
+    assert [gpu.numa_node for gpu in gpus] == nodes
+    assert source.links([gpu.uuid for gpu in gpus]) == {}
+
+
 def test_closing_ends_a_wait() -> None:
     """A stopping plugin does not wait for events that never come."""
     source = SimulatedSource(PROFILES["h200"], 1, "node-a")

@@ -23,7 +23,9 @@ class SimulatedSource:
     """Implements :class:`cta_group_plugin.gpu_source.GpuSource` without any driver."""
 
     def __init__(self, profile: GpuProfile, count: int, node_name: str) -> None:
-        self._gpus = tuple(_facts(profile, index, node_name) for index in range(count))
+        # As on machines with two processors, each with a half of the GPUs.
+        nodes = [2 * index // count for index in range(count)]
+        self._gpus = tuple(_facts(profile, index, node_name, numa_node) for index, numa_node in enumerate(nodes))
         self._closed = threading.Event()
 
     def open(self) -> None:
@@ -71,7 +73,7 @@ def simulated_uuid(node_name: str, index: int) -> GpuUuid:
     return GpuUuid(f"GPU-{uuid.uuid5(_NAMESPACE, f'{node_name}/{index}')}")
 
 
-def _facts(profile: GpuProfile, index: int, node_name: str) -> GpuFacts:
+def _facts(profile: GpuProfile, index: int, node_name: str, numa_node: int) -> GpuFacts:
     return GpuFacts(
         uuid=simulated_uuid(node_name, index),
         index=index,
@@ -85,6 +87,7 @@ def _facts(profile: GpuProfile, index: int, node_name: str) -> GpuFacts:
         mig_enabled=False,
         mig_pending=False,
         minor=index,
+        numa_node=numa_node,
         link=PcieLink(
             width=profile.pcie_width,
             width_max=profile.pcie_width,
