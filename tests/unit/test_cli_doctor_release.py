@@ -153,6 +153,19 @@ def test_pods_where_the_driver_is_a_folder_and_no_runtime_is_known() -> None:
     assert found(with_plugin().but(tenants=[tenant(runtimeClassName="nvidia")])) == []
 
 
+@pytest.mark.parametrize(("handler", "count"), [("crun", 1), ("nvidia", 0)])
+def test_a_class_that_is_not_known_to_bring_gpus(handler: str, count: int) -> None:
+    """Another name for the same runtime is as good; another runtime may bring none."""
+    _, mps, operator = WELL.workloads
+    plugin = workload("plugin", "run", "--device-list=envvar", spec={"runtimeClassName": "nvidia"})
+    named = {"nvidia": "nvidia", "special": handler}
+    classes = [RuntimeClass.model_validate({"metadata": {"name": one}, "handler": its}) for one, its in named.items()]
+    reader = WELL.but(workloads=[plugin, mps, operator], classes=classes, tenants=[tenant(runtimeClassName="special")])
+    sentences = [one.finding.sentence for one in found(reader)]
+    assert len(sentences) == count
+    assert all("its handler crun is not that of nvidia" in sentence for sentence in sentences)
+
+
 def test_a_runtime_class_from_where_mps_cannot_be_reached() -> None:
     """A sandbox is known by its handler, whatever the class is called."""
     kata = RuntimeClass.model_validate({"metadata": {"name": "safe"}, "handler": "kata-qemu"})

@@ -1,6 +1,6 @@
 """What keeps the pods that ask for groups from using them: their image, their runtime class."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
 from cta_group_cli.doctor.gather import Facts
@@ -52,21 +52,33 @@ def runtime_findings(facts: Facts) -> Iterator[Finding]:
             "class of an NVIDIA runtime in those pods",
         )
     handlers = {one.metadata.name: one.handler for one in facts.classes}
-    yield from _sandboxed(facts, handlers)
-
-
-def _sandboxed(facts: Facts, handlers: Mapping[str, str]) -> Iterator[Finding]:
     for name in sorted({pod.spec.runtime_class_name for pod in facts.tenants if pod.spec.runtime_class_name}):
+        pods = [pod for pod in facts.tenants if pod.spec.runtime_class_name == name]
         handler = handlers.get(name, name)
         if any(part in handler for part in _SANDBOXES):
-            pods = [pod for pod in facts.tenants if pod.spec.runtime_class_name == name]
-            yield Finding(
-                Severity.WARNING,
-                f"runtime class {name}",
-                f"its handler {handler} runs containers behind a kernel of their own, from where MPS cannot be "
-                f"reached: {_named(pods)} get no limits that hold",
-                "use another runtime class for pods that ask for groups, or whole GPUs",
-            )
+            yield _sandboxed(name, handler, pods)
+        elif needed and by_variables and handler != handlers.get(needed, needed):
+            yield _unknown(name, handler, needed, pods)
+
+
+def _sandboxed(name: str, handler: str, pods: list[Pod]) -> Finding:
+    return Finding(
+        Severity.WARNING,
+        f"runtime class {name}",
+        f"its handler {handler} runs containers behind a kernel of their own, from where MPS cannot be "
+        f"reached: {_named(pods)} get no limits that hold",
+        "use another runtime class for pods that ask for groups, or whole GPUs",
+    )
+
+
+def _unknown(name: str, handler: str, needed: str, pods: list[Pod]) -> Finding:
+    return Finding(
+        Severity.WARNING,
+        f"runtime class {name}",
+        f"its handler {handler} is not that of {needed}, which brings GPUs into pods here: unless it does so too, "
+        f"{_named(pods)} get the environment of a slice and no GPU",
+        f"set runtimeClassName: {needed} in those pods, or deviceList: cdi in the chart's values",
+    )
 
 
 def _named(pods: list[Pod]) -> str:
