@@ -1,9 +1,8 @@
 """A driver under a folder of the host: found there, only read, and told with the places when it is not complete."""
 
 import shutil
-import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,12 +10,9 @@ import pytest
 from cta_group_core.ids import GpuUuid
 from cta_group_plugin.mps.supervisor import MpsSupervisor
 from cta_group_plugin.ports import ComputeMode, whole_demand
+from driver_on_host import CONTROL, PROGRAMS, SERVER, HostDriver
 from mps_supervising import ONE, Supervising, state_of
 from simulated_mps import SimulatedNode, environment_of, eventually
-
-CONTROL, SERVER = "nvidia-cuda-mps-control", "nvidia-cuda-mps-server"
-PROGRAMS = "usr/local/bin"
-LIBRARIES = "usr/local/glibc/usr/lib"
 
 
 class DefaultModes:
@@ -34,41 +30,10 @@ class DefaultModes:
         self.modes[gpu] = mode
 
 
-@dataclass(frozen=True)
-class Driver:
-    """A driver as minimal hosts have it: unusual folders, its own C library, no shell."""
-
-    root: Path
-
-    @classmethod
-    def under(cls, root: Path) -> "Driver":
-        """Lay it out; the control program is this project's simulated one."""
-        programs, libraries = root / PROGRAMS, root / LIBRARIES
-        for folder in (programs, libraries):
-            folder.mkdir(parents=True)
-        control = programs / CONTROL
-        module = "cta_group_plugin.simulated.mps_control"
-        control.write_text(f"#!{sys.executable}\nimport sys\nfrom {module} import main\nsys.exit(main())\n")
-        control.chmod(0o755)
-        shutil.copy("/bin/true", programs / SERVER)
-        for library in ("libcuda.so.1", "libnvidia-ml.so.1", "libc.so.6"):
-            (libraries / library).write_text("no library: a program that loads this ends at once")
-        return cls(root)
-
-    @property
-    def control(self) -> Path:
-        """The control program."""
-        return self.root / PROGRAMS / CONTROL
-
-    def files(self) -> Mapping[Path, int]:
-        """Return every file and folder with the time of its last change."""
-        return {path: path.stat().st_mtime_ns for path in [self.root, *self.root.rglob("*")]}
-
-
 @pytest.fixture
-def driver(tmp_path: Path) -> Driver:
+def driver(tmp_path: Path) -> HostDriver:
     """Give the test a driver."""
-    return Driver.under(tmp_path / "driver")
+    return HostDriver.under(tmp_path / "driver")
 
 
 async def started(supervisors: Supervising, root: Path | None) -> MpsSupervisor:
@@ -78,7 +43,7 @@ async def started(supervisors: Supervising, root: Path | None) -> MpsSupervisor:
 
 
 async def test_a_driver_in_unusual_folders_serves_and_is_only_read(
-    supervisors: Supervising, mps_node: SimulatedNode, driver: Driver
+    supervisors: Supervising, mps_node: SimulatedNode, driver: HostDriver
 ) -> None:
     """Programs and libraries are found below the root alone, the C library there is nobody's, nothing is written."""
     before = driver.files()
@@ -95,22 +60,22 @@ async def test_a_driver_in_unusual_folders_serves_and_is_only_read(
     assert "/tmp/nvidia-mps" not in environment.values()  # noqa: S108 - what must not be used
 
 
-def without_execute(driver: Driver) -> None:
+def without_execute(driver: HostDriver) -> None:
     """Make the control program a file that cannot be executed."""
     driver.control.chmod(0o644)
 
 
-def without_control(driver: Driver) -> None:
+def without_control(driver: HostDriver) -> None:
     """Leave the control program out."""
     driver.control.unlink()
 
 
-def without_server(driver: Driver) -> None:
+def without_server(driver: HostDriver) -> None:
     """Leave the server program out."""
     (driver.root / PROGRAMS / SERVER).unlink()
 
 
-def of_another_kind(driver: Driver) -> None:
+def of_another_kind(driver: HostDriver) -> None:
     """Make the control program one for another machine."""
     driver.control.write_bytes(b"\x7fELF of another machine")
 
@@ -128,7 +93,11 @@ def of_another_kind(driver: Driver) -> None:
     ],
 )
 async def test_an_incomplete_driver_is_told_and_whole_gpus_are_given_out(
-    supervisors: Supervising, mps_node: SimulatedNode, driver: Driver, spoil: Callable[[Driver], None], told: str
+    supervisors: Supervising,
+    mps_node: SimulatedNode,
+    driver: HostDriver,
+    spoil: Callable[[HostDriver], None],
+    told: str,
 ) -> None:
     """Fractions wait with the reason, whole GPUs do not, nothing is written, and a repair needs no restart."""
     spoil(driver)
@@ -141,7 +110,7 @@ async def test_an_incomplete_driver_is_told_and_whole_gpus_are_given_out(
     assert driver.files() == before
     assert mps_node.pid(ONE) is None
     shutil.rmtree(driver.root)
-    Driver.under(driver.root)
+    HostDriver.under(driver.root)
 
     async def ready() -> bool:
         return (await state_of(supervisor)).ready
@@ -149,7 +118,23 @@ async def test_an_incomplete_driver_is_told_and_whole_gpus_are_given_out(
     await eventually(ready, "the complete driver serves")
 
 
-async def test_a_wrong_root_is_mended_by_the_setting_alone(supervisors: Supervising, driver: Driver) -> None:
+async def test_a_daemon_that_cannot_be_started_is_tried_less_and_less(
+    supervisors: Supervising, driver: HostDriver
+) -> None:
+    """Without the server program the wait grows to its cap, the reason keeps the places, and nothing was started."""
+    without_server(driver)
+    supervisor = await started(supervisors, driver.root)
+
+    async def at_the_cap() -> bool:
+        reason = (await state_of(supervisor)).reason
+        assert "MPS server program was not found" in reason
+        return "tried again 1 s after that" in reason
+
+    await eventually(at_the_cap, "the wait has grown to its cap")
+    assert not supervisors.count("mps_daemon_starts_total")
+
+
+async def test_a_wrong_root_is_mended_by_the_setting_alone(supervisors: Supervising, driver: HostDriver) -> None:
     """With the driver in no usual place the state names the setting; another supervisor with it serves."""
     wrong = await started(supervisors, None)
     reason = (await state_of(wrong)).reason

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from cta_group_plugin.adapters.driver_root import driver_words
 from cta_group_plugin.adapters.simulated_compute_modes import SimulatedComputeModes
 from cta_group_plugin.ports import MpsState
 from mps_supervising import ONE, TWO, Supervising, share
@@ -144,14 +145,25 @@ async def test_a_server_in_fault_is_not_ready(mps_node: SimulatedNode, superviso
     assert (await supervisor.sync([share(ONE)]))[ONE].ready
 
 
+@pytest.mark.parametrize("has_server", [False, True])
 async def test_a_memory_limit_that_does_not_take_is_not_ready(
-    mps_node: SimulatedNode, supervisors: Supervising
+    mps_node: SimulatedNode, supervisors: Supervising, *, has_server: bool
 ) -> None:
-    """A daemon that accepts a limit and does not have it then is told, since its clients would not be limited."""
-    mps_node.fail(ONE, "ignore-memory")
-    state = (await (await supervisors.start()).sync([share(ONE)]))[ONE]
+    """A daemon or server that accepts a limit and has none is told, with the driver: nobody would be limited."""
+    supervisor = await supervisors.start(replace(FAST, verify_seconds=0.0))
+    whose = "the daemon"
+    if has_server:
+        await supervisor.sync([share(ONE, memory_mib=0)])
+        with mps_node.client(ONE):  # which brings the server
+            pass
+        whose = f"server {mps_node.pid(ONE)}"
+    mps_node.fail(ONE, "ignore-server-memory" if has_server else "ignore-memory")
+    state = (await supervisor.sync([share(ONE)]))[ONE]
     assert not state.ready
-    assert "accepted a memory limit of 17766 MiB and has none instead" in state.reason
+    told = f"{whose} of MPS accepted a memory limit of 17766 MiB and has none instead ({driver_words()})"
+    assert told in state.reason
+    mps_node.fail(ONE)
+    assert (await supervisor.sync([share(ONE)]))[ONE].ready
 
 
 async def test_a_slow_start_is_waited_for(mps_node: SimulatedNode, supervisors: Supervising) -> None:

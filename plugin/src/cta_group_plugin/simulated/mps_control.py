@@ -20,7 +20,8 @@ Files in the pipe folder:
 ``simulated-faults``
     Faults on demand, one a line, read at every question; remove the file or the line and all is well again.
     ``no-answer`` answers nothing as long as it is there. ``fault``: the server is in state FAULT and takes no clients.
-    ``clients-full``: the client table is full. ``ignore-memory``: memory limits are accepted and not applied.
+    ``clients-full``: the client table is full. ``ignore-memory``: memory limits are accepted and not applied;
+    ``ignore-server-memory``: those of a running server are not.
     ``crash``: the daemon dies at the next question. ``server-crash``: its server does, with its clients; the next
     client starts another. ``slow-start SECONDS``: before it listens, at its start. ``stays``: it answers ``quit``,
     listens no more and does not end.

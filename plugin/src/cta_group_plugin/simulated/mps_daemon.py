@@ -122,7 +122,8 @@ class SimulatedDaemon:
         text = self._state.command(
             line,
             fault=self._fault("fault") is not None,
-            ignore_memory=self._fault("ignore-memory") is not None,
+            ignore_memory=self._fault("ignore-memory") is not None
+            or ("_default_" not in line and self._fault("ignore-server-memory") is not None),
         )
         if line.startswith("set_"):
             self._note(line)
