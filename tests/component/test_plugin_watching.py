@@ -53,9 +53,11 @@ async def published(node: FakeNode, condition: Callable[[tuple[GpuReport, ...]],
 async def test_one_of_eight_gpus_is_lost_and_back(kubelet: FakeKubelet, node: FakeNode) -> None:
     """While it is away all its groups are unhealthy, none of another, and pods run on the others.
 
-    Back again it is healthy after its clean polls, with the ids of before.
+    Back again it is healthy after its clean polls, with the ids of before; those that a pod has kept go to nobody else.
     """
     ids = set(kubelet.devices)
+    kept = sorted(text for text in ids if text.startswith(uuid_of(7)))[:32]
+    kubelet.hold(pod("kept"), "main", kept)
     lost = BrokenGpu(7, uuid_of(7), "GPU is lost", is_lost=True)
     node.gpus.shown = replace(inventory(*(gpu(index) for index in range(7))), broken=(lost,))
     node.gpus.push(GpuEvent(GpuEventKind.LOST, uuid_of(7), detail="fell off the bus"))
@@ -68,6 +70,8 @@ async def test_one_of_eight_gpus_is_lost_and_back(kubelet: FakeKubelet, node: Fa
     await published(node, lambda gpus: gpus[7].health == "Healthy")
     await kubelet.until(lambda kubelet: not unhealthy(kubelet))
     assert set(kubelet.devices) == ids
+    (rest,) = await kubelet.admit(pod("b"), [Ask("main", 96)])
+    assert {*rest.ids, *kept} == {text for text in ids if text.startswith(uuid_of(7))}
 
 
 async def test_loss_that_no_event_tells_is_found_by_a_poll(kubelet: FakeKubelet, node: FakeNode) -> None:

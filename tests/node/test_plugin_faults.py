@@ -26,16 +26,35 @@ def test_daemon_that_is_silent_keeps_nobody_from_another_gpu(plain: PlainNode) -
     """One container waits for its GPU's daemon; another GPU's starts meanwhile, and the first once it is answered."""
     plain.silence_daemon(1)
     plain.start_supervisor()
-    plain.start_plugin()
+    plain.start_plugin("--start-patience-seconds=1")
     plain.start_pod("first", 64, _FOR_EVER)
     plain.wait_running("first")
     plain.start_pod("second", 96, _FOR_EVER)
     plain.wait_waiting("second", plain.uuid(1))
-    plain.start_pod("third", 32, _FOR_EVER)
+    plain.start_pod("third", 64, _FOR_EVER)
     plain.wait_running("third")
     assert "running" not in plain.status("second")["state"]
     plain.mend_daemon(1)
     plain.wait_running("second")
+    assert plain.failed() == []
+
+
+def test_daemon_that_was_killed_is_back_for_the_next_container(plain: PlainNode) -> None:
+    """The pod that runs is left alone, and the next one on its GPU starts behind another daemon with both limits."""
+    plain.start_supervisor()
+    plain.start_plugin(count=1)
+    plain.start_pod("before", 32, _FOR_EVER)
+    plain.wait_running("before")
+    killed = plain.kill_daemon(0)
+    plain.start_pod("after", 64, f"env > {FLAGS}/environment; {_FOR_EVER}")
+    plain.wait_running("after")
+    daemon = plain.daemon(0)
+    assert daemon["pid"] != killed
+    given = wait_for(lambda: plain.flag("environment"), "the container to tell its environment", PATIENCE_SECONDS)
+    assert f"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE={daemon['default_sm_percent']:g}\n" in given
+    assert f"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT={plain.uuid(0)}={daemon['default_memory_mib']}M\n" in given
+    status = plain.status("before")
+    assert ("running" in status["state"], status["restartCount"]) == (True, 0)
     assert plain.failed() == []
 
 
@@ -110,8 +129,7 @@ def test_gpu_that_is_gone_after_a_reboot_while_kubelet_remembers_its_groups(plai
     plain.start_pod("between", 128, _FOR_EVER)
     plain.wait_running("here", "between")
     # Ends once when it is told to, and runs on after its restart.
-    told = f"until [ -e {FLAGS}/go ]; do sleep 0.2; done; touch {FLAGS}/again"
-    plain.start_pod("lost", 96, f"if [ ! -e {FLAGS}/again ]; then {told}; exit; fi; {_FOR_EVER}")
+    plain.start_pod("lost", 96, f"[ -e {FLAGS}/go ] || {_until_flag('go')}; {_FOR_EVER}")
     plain.wait_running("lost")
     plain.delete_pod("between")
     _stop_both(plain, kubelet_first=True)
@@ -119,7 +137,7 @@ def test_gpu_that_is_gone_after_a_reboot_while_kubelet_remembers_its_groups(plai
     plain.spawn_plugin("--start-patience-seconds=1", count=2)
     plain.cluster.start_kubelet()
     plain.wait_registered(more_than=registered)
-    wait_for(lambda: plain.allocatable() == 2 * _GROUPS, "the node to offer two GPUs", PATIENCE_SECONDS)
+    wait_for(lambda: plain.groups_for_new_pods() == 2 * _GROUPS, "kubelet to know two GPUs", PATIENCE_SECONDS)
     plain.raise_flag("go")
     plain.wait_waiting("lost", f"GPU {plain.uuid(2)} is not served by this node now")
     plain.start_pod("new", 32, _FOR_EVER)
@@ -132,21 +150,27 @@ def test_gpu_that_is_gone_after_a_reboot_while_kubelet_remembers_its_groups(plai
 
 
 def test_api_server_away_delays_nothing_on_the_node(plain: PlainNode) -> None:
-    """While the API server is away the plugin is killed and comes back: kubelet knows it, a container restarts."""
+    """While the API server is away the plugin is killed and comes back: kubelet knows it, a container restarts.
+
+    How the plugin's writers bear a long absence shows ``tests/unit/test_plugin_long_absence.py``.
+    """
     plain.start_supervisor()
     plain.start_plugin(count=1)
-    plain.start_pod("restarting", 32, "sleep 2")
+    # Ends once when it is told to, and runs on after its restart.
+    plain.start_pod("restarting", 32, f"echo >> {FLAGS}/starts; [ -e {FLAGS}/go ] || {_until_flag('go')}; {_FOR_EVER}")
     plain.wait_running("restarting")
-    restarts = plain.status("restarting")["restartCount"]
     plain.cluster.stop_component("kube-apiserver")
     try:
+        registered = plain.registrations()
         plain.stop(PLUGIN, signal.SIGKILL)
-        registered = len(plain.events("registered"))
         plain.spawn_plugin(count=1)
-        wait_for(lambda: len(plain.events("registered")) > registered, "another registration", PATIENCE_SECONDS)
+        plain.wait_registered(more_than=registered)
+        plain.raise_flag("go")
+        wait_for(lambda: plain.flag("starts").count("\n") == 2, "the container to start again", PATIENCE_SECONDS)
     finally:
         plain.cluster.start_component("kube-apiserver")
-    wait_for(lambda: plain.status("restarting")["restartCount"] > restarts, "a restart", 2 * PATIENCE_SECONDS)
+    wait_for(lambda: plain.status("restarting")["restartCount"] == 1, "kubelet to tell of it", PATIENCE_SECONDS)
+    plain.wait_running("restarting")
     assert plain.failed() == []
 
 
@@ -168,6 +192,11 @@ def test_full_disk_where_cdi_devices_are_described(plain: PlainNode) -> None:
         plain.stop(PLUGIN)
         plain.delete_pod("patient")
         plain.cluster.exec_in_node(["umount", str(full)])
+
+
+def _until_flag(name: str) -> str:
+    """Return a command that ends its shell when the flag is there."""
+    return f"{{ until [ -e {FLAGS}/{name} ]; do sleep 0.1; done; exit; }}"
 
 
 def _stop_both(plain: PlainNode, *, kubelet_first: bool) -> None:

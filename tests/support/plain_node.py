@@ -21,7 +21,7 @@ from cta_group_plugin.adapters.simulated import simulated_uuid
 from cta_group_plugin.cdi import file_name
 from cta_group_plugin.kubelet_api import podresources_v1_pb2 as api
 from cta_group_plugin.kubelet_api.podresources_v1_pb2_grpc import PodResourcesListerStub
-from cta_group_plugin.simulated.mps_daemon import FAULTS_NAME
+from cta_group_plugin.simulated.mps_daemon import FAULTS_NAME, STATE_NAME
 from plain_pods import FLAGS, PATIENCE_SECONDS, RESOURCE, Json, PlainPods
 
 PLUGIN = "plain-plugin"
@@ -88,9 +88,9 @@ class PlainNode(PlainPods):
         The Node object tells of them later, and for a while still of those of a plugin that has gone.
         """
         wait_for(lambda: self.registrations() > more_than, "another registration", PATIENCE_SECONDS)
-        wait_for(self._groups_for_new_pods, "kubelet to take the groups as healthy", PATIENCE_SECONDS)
+        wait_for(self.groups_for_new_pods, "kubelet to take the groups as healthy", PATIENCE_SECONDS)
 
-    def _groups_for_new_pods(self) -> int:
+    def groups_for_new_pods(self) -> int:
         """Ask kubelet itself how many groups it may hand out, held ones included."""
         path = self.cluster.node.kubelet_folder / "pod-resources" / "kubelet.sock"
         with grpc.insecure_channel(f"unix://{path}", options=[("grpc.default_authority", "localhost")]) as channel:
@@ -117,6 +117,17 @@ class PlainNode(PlainPods):
         """Let it answer again."""
         self._faults(index).unlink()
 
+    def daemon(self, index: int) -> Json:
+        """Return what the MPS daemon of a GPU says of itself: ``pid``, ``default_sm_percent`` and so on."""
+        told: Json = json.loads((self._pipe(index) / STATE_NAME).read_text())
+        return told
+
+    def kill_daemon(self, index: int) -> int:
+        """End the MPS daemon of a GPU hard, and return which process it was."""
+        pid = int(self.daemon(index)["pid"])
+        self.cluster.exec_in_node(["kill", "-KILL", str(pid)])
+        return pid
+
     def obstruct_specification(self, index: int) -> None:
         """Put a folder where the plugin would describe the CDI devices of a GPU."""
         self._specification(index).mkdir(parents=True)
@@ -129,7 +140,10 @@ class PlainNode(PlainPods):
         return self.path(_CDI_FOLDER) / file_name(GpuUuid(self.uuid(index)))
 
     def _faults(self, index: int) -> Path:
-        return self.path(MPS_ROOT) / self.uuid(index) / "pipe" / FAULTS_NAME
+        return self._pipe(index) / FAULTS_NAME
+
+    def _pipe(self, index: int) -> Path:
+        return self.path(MPS_ROOT) / self.uuid(index) / "pipe"
 
     def restart_kubelet(self) -> float:
         """Restart kubelet and return how many seconds after its new socket it knew the plugin."""
@@ -184,6 +198,11 @@ class PlainNode(PlainPods):
         """Let containers see the file ``name`` in FLAGS."""
         self.path(FLAGS).mkdir(parents=True, exist_ok=True)
         (self.path(FLAGS) / name).touch()
+
+    def flag(self, name: str) -> str:
+        """Return what containers wrote into the file ``name`` in FLAGS; nothing when it is not there."""
+        path = self.path(FLAGS) / name
+        return path.read_text() if path.exists() else ""
 
     def _describe_node(self) -> str:
         """Tell how many groups of which GPU kubelet has recorded for each pod, and what the plugin said."""

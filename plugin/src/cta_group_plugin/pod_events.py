@@ -24,7 +24,7 @@ _log = EventLog(__name__)
 _PAUSE_SECONDS: Final = 0.1
 """Between two events: ten a second are little to an API server, and all pods of a node are told in seconds."""
 _RETRY_SECONDS: Final = 10.0
-_OLD_SECONDS: Final = 600.0
+_OLD_SECONDS: Final = 3600.0
 """What could not be told for this long is no news any more."""
 _RECENT_SECONDS: Final = 60.0
 """A daemon's end before this process started is told when it is no older."""
