@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from admission_endpoint import EndpointThread, webhook_configuration
-from admission_pods import FITS_H100_QUARTER, FLAG
+from admission_pods import ALSO_SET, FITS_H100_QUARTER, FLAG
 from cluster_harness.api_client import ApiClient
 from cluster_harness.control_plane import ControlPlane
 from cluster_harness.waiting import wait_for
@@ -84,10 +84,10 @@ def test_a_deployment_s_pod_is_fitted_and_the_deployment_stays(world: World) -> 
     deployments = f"/apis/apps/v1/namespaces/{world.namespace}/deployments"
     world.api.create(deployments, {"metadata": {"name": "server"}, "spec": spec})
     (pod,) = wait_for(lambda: world.api.items(f"{world.pods}?labelSelector=app%3Dserver"), "the pod")
-    assert args_of(pod) == ["Qwen/Qwen3-0.6B", "--port=8000", f"{FLAG}={FITS_H100_QUARTER}"]
+    assert args_of(pod) == ["Qwen/Qwen3-0.6B", "--port=8000", f"{FLAG}={FITS_H100_QUARTER}", *ALSO_SET]
     assert pod["metadata"]["labels"][LABEL_REQUESTS] == "true"
     assert gates_of(pod) == [GATE_PLACEMENT]
-    (edit,) = json.loads(pod["metadata"]["annotations"][ANNOTATION_ALIGNMENT])
+    edit, *_ = json.loads(pod["metadata"]["annotations"][ANNOTATION_ALIGNMENT])
     assert (edit["from"], edit["to"]) == (None, FITS_H100_QUARTER)
     deployment = world.api.get(f"{deployments}/server")
     assert args_of(deployment["spec"]["template"]) == ["Qwen/Qwen3-0.6B", "--port=8000"]

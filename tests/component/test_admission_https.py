@@ -10,11 +10,11 @@ from typing import Any
 import aiohttp
 import pytest
 
-from admission_pods import FITS_H100_QUARTER, FLAG, H100, patched, server_pod
+from admission_pods import ALSO_SET, FITS_H100_QUARTER, FLAG, H100, patched, server_pod
 from admission_running import local_certificate, local_endpoint, patch_of, running_endpoint, until, write_pair
 from cta_group_core.names import GATE_PLACEMENT, LABEL_REQUESTS
+from cta_group_core.vllm.gpu import GpuKind
 from cta_group_operator.admission.certificate_sources import FolderSource
-from cta_group_operator.admission.gpu_kinds import GpuKind
 
 Json = dict[str, Any]
 EXPIRY = "webhook_certificate_expiry_timestamp_seconds"
@@ -36,8 +36,8 @@ async def test_a_pod_is_mutated_over_tls(tmp_path: Path) -> None:
         assert response["allowed"] is True
         assert pod["metadata"]["labels"] == {LABEL_REQUESTS: "true"}
         assert pod["spec"]["schedulingGates"] == [{"name": GATE_PLACEMENT}]
-        assert pod["spec"]["containers"][0]["args"] == ["m", f"{FLAG}={FITS_H100_QUARTER}"]
-        assert response["warnings"] == [f"set {FLAG}={FITS_H100_QUARTER} (was not given)"]
+        assert pod["spec"]["containers"][0]["args"] == ["m", f"{FLAG}={FITS_H100_QUARTER}", *ALSO_SET]
+        assert response["warnings"][0] == f"set {FLAG}={FITS_H100_QUARTER} (was not given)"
         assert conversation.metric("alignment_changes_total", flag=FLAG) == 1
         assert conversation.metric("admission_seconds_count", path="mutate") == 1
         assert conversation.metric(EXPIRY) > 0

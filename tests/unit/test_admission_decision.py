@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from admission_pods import (
+    ALSO_SET,
     FITS_H100_QUARTER,
     FLAG,
     H100,
@@ -40,12 +41,13 @@ def test_a_pod_that_asks_is_labelled_gated_and_fitted() -> None:
     pod, decided = admitted(server_pod("m", "--port=8000"))
     assert pod["metadata"]["labels"] == {LABEL_REQUESTS: "true"}
     assert pod["spec"]["schedulingGates"] == [{"name": GATE_PLACEMENT}]
-    assert args_of(pod) == ["m", "--port=8000", f"{FLAG}={FITS_H100_QUARTER}"]
-    (edit,) = json.loads(pod["metadata"]["annotations"][ANNOTATION_ALIGNMENT])
-    assert (edit["flag"], edit["from"], edit["to"]) == (FLAG, None, FITS_H100_QUARTER)
-    assert "19996 of 81008 MiB" in edit["why"]
-    assert decided.changed_flags == (FLAG,)
-    assert decided.answer.warnings == [f"set {FLAG}={FITS_H100_QUARTER} (was not given)"]
+    assert args_of(pod) == ["m", "--port=8000", f"{FLAG}={FITS_H100_QUARTER}", *ALSO_SET]
+    edits = json.loads(pod["metadata"]["annotations"][ANNOTATION_ALIGNMENT])
+    assert [f"{edit['flag']}={edit['to']}" for edit in edits] == args_of(pod)[2:]
+    assert {edit["from"] for edit in edits} == {None}
+    assert "19996 of 81008 MiB" in edits[0]["why"]
+    assert decided.changed_flags == tuple(edit["flag"] for edit in edits)
+    assert decided.answer.warnings == [f"set {word} (was not given)" for word in args_of(pod)[2:]]
 
 
 @pytest.mark.parametrize("groups", [None, "0"])
@@ -70,7 +72,62 @@ def test_a_higher_value_is_lowered_where_it_stands() -> None:
     pod, _ = admitted(server_pod(command=["vllm", "serve", "m", FLAG, "0.9"]))
     container = pod["spec"]["containers"][0]
     assert container["command"] == ["vllm", "serve", "m", FLAG, FITS_H100_QUARTER]
-    assert container["args"] == []
+    assert container["args"] == ALSO_SET
+
+
+def test_a_patch_touches_no_word_that_stays() -> None:
+    """Words are replaced and added one by one; what another webhook adds in between is not lost."""
+    _, decided = admitted(server_pod("m", f"{FLAG}=0.9", "--port=1"))
+    paths = [(one["op"], one["path"]) for one in decided.answer.patch if "/args" in one["path"]]
+    args = "/spec/containers/0/args"
+    assert paths == [("replace", f"{args}/1"), *[("add", f"{args}/-")] * len(ALSO_SET)]
+
+
+def test_words_go_before_a_bare_double_dash() -> None:
+    """Behind it they would be no flags."""
+    pod, _ = admitted(server_pod("--port=1", "--", "m"))
+    assert args_of(pod) == ["--port=1", f"{FLAG}={FITS_H100_QUARTER}", *ALSO_SET, "--", "m"]
+
+
+@pytest.mark.parametrize(
+    ("env", "expected"),
+    [
+        (None, [{"name": "VLLM_ADDITIONAL_ARGS", "value": "WORDS"}]),
+        ([], [{"name": "VLLM_ADDITIONAL_ARGS", "value": "WORDS"}]),
+        (
+            [{"name": "A", "value": "b"}, {"name": "VLLM_ADDITIONAL_ARGS", "value": "--port 1"}],
+            [{"name": "A", "value": "b"}, {"name": "VLLM_ADDITIONAL_ARGS", "value": "--port 1 WORDS"}],
+        ),
+        ([{"name": "VLLM_ADDITIONAL_ARGS", "valueFrom": {"configMapKeyRef": {}}}], None),
+    ],
+)
+def test_kserve_s_variable_gets_the_words(env: list[Json] | None, expected: list[Json] | None) -> None:
+    """Its script puts them behind its own flags; where the value comes from elsewhere the pod stays as it is."""
+    script = 'eval "exec vllm serve /mnt/models --port 8000 ${VLLM_ADDITIONAL_ARGS}"'
+    before = server_pod(command=["bash", "-c", script], args=None)
+    if env is not None:
+        before["spec"]["containers"][0]["env"] = env
+    pod, decided = admitted(before)
+    container = pod["spec"]["containers"][0]
+    words = " ".join([f"{FLAG}={FITS_H100_QUARTER}", *ALSO_SET])
+    assert container["command"] == ["bash", "-c", script]
+    if expected is None:
+        assert container["env"] == env
+        assert ANNOTATION_ALIGNMENT_ADVICE in pod["metadata"]["annotations"]
+    else:
+        assert container["env"] == json.loads(json.dumps(expected).replace("WORDS", words))
+    assert not admitted(pod)[1].answer.patch
+    assert bool(decided.answer.warnings)
+
+
+def test_an_argument_out_of_a_variable_is_read() -> None:
+    """What kubelet puts in is known from the pod, unless a Secret holds it."""
+    env = [{"name": "UTIL", "value": "0.1"}, {"name": "HIDDEN", "valueFrom": {"secretKeyRef": {}}}]
+    known, _ = admitted(server_pod("m", f"{FLAG}=$(UTIL)", env=env))
+    hidden, _ = admitted(server_pod("m", f"{FLAG}=$(HIDDEN)", env=env))
+    assert args_of(known) == ["m", f"{FLAG}=$(UTIL)"]
+    assert "annotations" not in known["metadata"]
+    assert "kubelet fills it in" in hidden["metadata"]["annotations"][ANNOTATION_ALIGNMENT_ADVICE]
 
 
 def test_a_second_call_for_the_same_pod_finds_nothing_to_do() -> None:

@@ -8,45 +8,77 @@ from cta_group_core.errors import SliceTooSmall
 from cta_group_core.vllm.align import Alignment, align
 from cta_group_core.vllm.arguments import read_arguments
 from cta_group_core.vllm.memory import SliceMemory
+from cta_group_core.vllm.plan import Server
+from cta_group_core.vllm.surroundings import Surroundings
 
 QUARTER = SliceMemory(groups=32, limit_mib=35788, total_mib=143155, product="NVIDIA H200")
 FITS = "0.2275"
 FLAG = "--gpu-memory-utilization"
+SEQUENCES = "--max-num-seqs=256"
 
 
 def aligned(command: list[str], args: list[str], *shares: SliceMemory) -> Alignment:
-    """Align a container for a quarter of an H200, or for other slices."""
-    return align(command, args, read_arguments(command, args), shares or (QUARTER,))
+    """Align a container for a quarter of an H200, or for other slices; the release is not known."""
+    return align(command, args, Server(read_arguments(command, args), shares or (QUARTER,)))
 
 
 @pytest.mark.parametrize(
     ("command", "args", "edited_command", "edited_args", "before"),
     [
-        ([], ["m"], [], ["m", f"{FLAG}={FITS}"], None),
-        (["vllm", "serve", "m"], [], ["vllm", "serve", "m"], [f"{FLAG}={FITS}"], None),
-        ([], ["m", f"{FLAG}=0.9"], [], ["m", f"{FLAG}={FITS}"], "0.9"),
-        ([], ["m", FLAG, "0.9", "--port", "1"], [], ["m", FLAG, FITS, "--port", "1"], "0.9"),
-        ([], ["m", "--gpu_mem=0.9"], [], ["m", f"--gpu_mem={FITS}"], "0.9"),
-        (["vllm", "serve", f"{FLAG}=0.9"], ["m"], ["vllm", "serve", f"{FLAG}={FITS}"], ["m"], "0.9"),
-        ([], ["m", f"{FLAG}=0.1", f"{FLAG}=0.9"], [], ["m", f"{FLAG}=0.1", f"{FLAG}={FITS}"], "0.9"),
-        ([], ["--", "m"], [], [f"{FLAG}={FITS}", "--", "m"], None),
+        ([], ["m"], [], ["m", f"{FLAG}={FITS}", SEQUENCES], None),
+        (["vllm", "serve", "m"], [], ["vllm", "serve", "m"], [f"{FLAG}={FITS}", SEQUENCES], None),
+        ([], ["m", f"{FLAG}=0.9"], [], ["m", f"{FLAG}={FITS}", SEQUENCES], "0.9"),
+        ([], ["m", FLAG, "0.9", "--port", "1"], [], ["m", FLAG, FITS, "--port", "1", SEQUENCES], "0.9"),
+        ([], ["m", "--gpu_mem=0.9"], [], ["m", f"--gpu_mem={FITS}", SEQUENCES], "0.9"),
+        (
+            ["vllm", "serve", f"{FLAG}=0.9"],
+            ["m"],
+            ["vllm", "serve", f"{FLAG}={FITS}"],
+            ["m", SEQUENCES],
+            "0.9",
+        ),
+        ([], ["m", f"{FLAG}=0.1", f"{FLAG}=0.9"], [], ["m", f"{FLAG}=0.1", f"{FLAG}={FITS}", SEQUENCES], "0.9"),
+        ([], ["--", "m"], [], [f"{FLAG}={FITS}", SEQUENCES, "--", "m"], None),
         (
             [],
             ["m", "--served-model-name", "a", "b"],
             [],
-            ["m", "--served-model-name", "a", "b", f"{FLAG}={FITS}"],
+            ["m", "--served-model-name", "a", "b", f"{FLAG}={FITS}", SEQUENCES],
             None,
         ),
-        ([], ["m", "--kv-cache-memory-bytes=8G"], [], ["m", "--kv-cache-memory-bytes=8G", f"{FLAG}={FITS}"], None),
+        (
+            [],
+            ["m", "--kv-cache-memory-bytes=8G"],
+            [],
+            ["m", "--kv-cache-memory-bytes=8G", f"{FLAG}={FITS}", SEQUENCES],
+            None,
+        ),
+        (
+            ["bash", "-c", 'vllm serve m "$@"', "--"],
+            ["-tp=1"],
+            ["bash", "-c", 'vllm serve m "$@"', "--"],
+            ["-tp=1", f"{FLAG}={FITS}", SEQUENCES],
+            None,
+        ),
+        (
+            ["bash", "-c", 'vllm serve m --gpu-memory-utilization 0.9 "$@"', "--"],
+            [],
+            ["bash", "-c", 'vllm serve m --gpu-memory-utilization 0.9 "$@"', "--"],
+            [f"{FLAG}={FITS}", SEQUENCES],
+            "0.9",
+        ),
     ],
 )
 def test_a_share_that_does_not_fit_is_written_where_vllm_reads_it(
     command: list[str], args: list[str], edited_command: list[str], edited_args: list[str], before: str | None
 ) -> None:
-    """Lowered in the occurrence that wins, in the user's spelling; added when there is none."""
+    """Lowered in the occurrence that wins, in the user's spelling; added when there is none; behind `$@` too."""
     result = aligned(command, args)
     assert (list(result.command), list(result.args)) == (edited_command, edited_args)
-    assert [(edit.flag, edit.before, edit.after) for edit in result.edits] == [(FLAG, before, FITS)]
+    assert [(edit.flag, edit.before, edit.after) for edit in result.edits] == [
+        (FLAG, before, FITS),
+        ("--max-num-seqs", None, "256"),
+    ]
     assert result.changes
 
 
@@ -59,7 +91,7 @@ def test_a_user_s_value_that_fits_stays(value: str) -> None:
 
 def test_the_reason_of_a_change_has_the_numbers() -> None:
     """A person sees what was asked, what fits and in which slice."""
-    (edit,) = aligned([], ["m", f"{FLAG}=0.9"]).edits
+    edit = aligned([], ["m", f"{FLAG}=0.9"]).edits[0]
     assert edit.as_json() == {
         "flag": FLAG,
         "from": "0.9",
@@ -71,14 +103,14 @@ def test_the_reason_of_a_change_has_the_numbers() -> None:
 
 def test_eager_mode_leaves_more() -> None:
     """Without CUDA graphs the reserve is smaller."""
-    (edit,) = aligned([], ["m", "--enforce-eager"]).edits
+    edit = aligned([], ["m", "--enforce-eager"]).edits[0]
     assert edit.after == "0.2292"
 
 
 def test_the_smallest_share_over_the_kinds_of_gpu_is_taken() -> None:
     """A pod that can land on two kinds of GPU gets a value that starts on both."""
     h100 = SliceMemory(groups=32, limit_mib=19996, total_mib=81008, product="NVIDIA H100 80GB HBM3")
-    (edit,) = aligned([], ["m"], QUARTER, h100).edits
+    edit = aligned([], ["m"], QUARTER, h100).edits[0]
     assert edit.after == "0.207"
     assert "H100" in edit.why
 
@@ -93,6 +125,9 @@ def test_a_slice_without_room_is_refused() -> None:
     ("command", "args", "reason"),
     [
         (["sh", "-c", "vllm serve m"], [], "shell string"),
+        (["bash", "-c", 'vllm serve m "$@" --gpu-memory-utilization 0.9', "--"], ["x=1"], "will not accept"),
+        (["bash", "-c", 'vllm serve m "$@" --gpu-memory-utilization 0.9', "--"], [], "shell string"),
+        (["bash", "-c", 'vllm serve m "$@" $MORE', "--"], [], "shell string"),
         (["bash", "start.sh"], [], "script"),
         ([], [], "image's own command"),
         ([], ["m", f"{FLAG}=$(UTIL)"], "kubelet fills it in"),
@@ -114,6 +149,16 @@ def test_a_fitting_value_in_a_plain_shell_string_needs_nothing() -> None:
     """A string that can be read and is right is not reported."""
     result = aligned(["sh", "-c", f"vllm serve m {FLAG} 0.2"], [])
     assert (result.edits, result.not_patchable) == ((), "")
+
+
+def test_kserve_s_variable_is_a_way_in() -> None:
+    """What its script puts behind its own flags wins; it is written there where no parameter would come through."""
+    command = ["bash", "-c", 'eval "exec vllm serve m --gpu-memory-utilization 0.9 ${VLLM_ADDITIONAL_ARGS}"']
+    around = Surroundings({"VLLM_ADDITIONAL_ARGS": "--port 1"})
+    result = align(command, [], Server(read_arguments(command, [], around), (QUARTER,)))
+    assert (result.variable, list(result.command), result.args) == (f"{FLAG}={FITS} {SEQUENCES}", command, ())
+    again = Surroundings({"VLLM_ADDITIONAL_ARGS": f"--port 1 {result.variable}"})
+    assert align(command, [], Server(read_arguments(command, [], again), (QUARTER,))).edits == ()
 
 
 def test_flags_that_may_hide_elsewhere_are_warned_of() -> None:

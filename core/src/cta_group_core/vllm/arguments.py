@@ -44,6 +44,8 @@ class Arguments:
     """Where more flags may come from that cannot be seen here: a config file, a word that kubelet fills in."""
     problems: tuple[Problem, ...]
     end_of_options: Word | None = None
+    config_words: int = 0
+    """How many words of a config file stand before those of the line."""
 
     @property
     def form(self) -> Form:
@@ -136,6 +138,7 @@ def arguments_of(line: CommandLine, surroundings: Surroundings = NOTHING) -> Arg
             *(config_problem(line.words, config.content) if line.serves else ()),
         ),
         end_of_options=found.end_of_options,
+        config_words=len(words) - len(line.words),
     )
 
 

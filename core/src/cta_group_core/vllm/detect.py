@@ -8,8 +8,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cta_group_core.vllm.arguments import Arguments, read_arguments
+from cta_group_core.vllm.arguments import Arguments, arguments_of
 from cta_group_core.vllm.flags import Flag
+from cta_group_core.vllm.surroundings import NOTHING, Surroundings
+from cta_group_core.vllm.variables import line_from_variables
+from cta_group_core.vllm.words import Form, command_line
 
 _OFFICIAL_IMAGES = frozenset({"vllm-openai", "vllm-openai-nonroot", "vllm"})
 _ENGINE_IMAGES = _OFFICIAL_IMAGES | {"llm-d-cuda"}
@@ -22,9 +25,12 @@ _LABELS = {
     "model.aibrix.ai/engine": "vllm",
     "llm-d.ai/inference-serving": "true",
     "app.kubernetes.io/name": "vllm",
+    "kserve.io/component": "workload",
 }
+_LABEL_KEYS = ("kaito.sh/workspace", "leaderworkerset.sigs.k8s.io/name", "model.aibrix.ai/name", "llm-d.ai/role")
 # Other servers have --model, --port and -tp too.
 _OWN_FLAGS = frozenset({Flag.GPU_MEMORY_UTILIZATION, Flag.MAX_MODEL_LEN, Flag.MAX_NUM_SEQS, Flag.ENFORCE_EAGER})
+_LABEL_VERSION = "org.opencontainers.image.version"
 _VERSION = re.compile(r"v?(\d+\.\d+\.\d+)(?:$|[-_+.]|rc|post)")
 
 _CERTAIN = 10
@@ -44,6 +50,8 @@ class ContainerFacts:
     args: tuple[str, ...] = ()
     ports: tuple[int, ...] = ()
     probe_paths: tuple[str, ...] = ()
+    surroundings: Surroundings = NOTHING
+    """Its variables, and files that are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +63,7 @@ class Detected:
     score: int
     signs: tuple[str, ...]
     version: str | None
-    """vLLM's release from the image tag, such as ``0.27.1``; None for other images, ``latest`` and digests."""
+    """vLLM's release from the image tag or a label, such as ``0.27.1``; None for other images, ``latest``, digests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +100,7 @@ def _named(containers: Sequence[ContainerFacts], labels: Mapping[str, str], name
 
 
 def _score(container: ContainerFacts, labels: Mapping[str, str]) -> Detected:
-    arguments = read_arguments(container.command, container.args)
+    arguments = _arguments(container)
     # Official images also run downloaders and scripts: a command of another program makes the image a weaker sign.
     other = bool(container.command) and not arguments.line.names_vllm
     signs = {
@@ -100,7 +108,21 @@ def _score(container: ContainerFacts, labels: Mapping[str, str]) -> Detected:
         **_argument_signs(arguments),
         **_shape_signs(container, labels),
     }
-    return Detected(container, arguments, sum(signs.values()), tuple(signs), image_version(container.image))
+    version = image_version(container.image) or _label_version(labels)
+    return Detected(container, arguments, sum(signs.values()), tuple(signs), version)
+
+
+def _arguments(container: ContainerFacts) -> Arguments:
+    line = command_line(container.command, container.args, container.surroundings)
+    if line.form is Form.UNKNOWN and _name_and_tag(container.image)[0] not in _OFFICIAL_IMAGES:
+        line = line_from_variables(container.surroundings) or line
+    return arguments_of(line, container.surroundings)
+
+
+def _label_version(labels: Mapping[str, str]) -> str | None:
+    """Return the version that an image's own label says, where a pod's labels repeat it."""
+    match = _VERSION.match(labels.get(_LABEL_VERSION, ""))
+    return match.group(1) if match else None
 
 
 def _image_signs(image: str, *, runs_other: bool) -> dict[str, int]:
@@ -122,9 +144,13 @@ def _shape_signs(container: ContainerFacts, labels: Mapping[str, str]) -> dict[s
         f"container named {container.name}": (_HINT, container.name in _NAMES | _MORE_NAMES),
         "a port of a model server": (_WEAK_HINT, not _PORTS.isdisjoint(container.ports)),
         "a probe on /health": (_HINT, "/health" in container.probe_paths),
-        "labels of a serving stack": (_HINT, any(labels.get(key) == value for key, value in _LABELS.items())),
+        "labels of a serving stack": (_HINT, _has_stack_labels(labels)),
     }
     return {sign: points for sign, (points, holds) in checks.items() if holds}
+
+
+def _has_stack_labels(labels: Mapping[str, str]) -> bool:
+    return any(labels.get(key) == value for key, value in _LABELS.items()) or any(key in labels for key in _LABEL_KEYS)
 
 
 def _is_simulator(container: ContainerFacts) -> bool:

@@ -8,6 +8,14 @@ from dataclasses import dataclass
 from cta_group_core.vllm.arguments import Arguments
 from cta_group_core.vllm.flags import Flag
 
+_SIZES = (
+    Flag.TENSOR_PARALLEL_SIZE,
+    Flag.PIPELINE_PARALLEL_SIZE,
+    Flag.DATA_PARALLEL_SIZE,
+    Flag.DATA_PARALLEL_SIZE_LOCAL,
+)
+_SPANNING = frozenset({"--nnodes", "--node-rank", "--headless", "--master-addr"})
+
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
@@ -16,6 +24,10 @@ class Ranks:
     tensor: int
     pipeline: int
     data: int
+    certain: bool = True
+    """False where a size may be given that cannot be read here."""
+    spans_pods: bool = False
+    """The arguments themselves say that the ranks are spread over several pods."""
 
     @property
     def total(self) -> int:
@@ -29,10 +41,16 @@ class Ranks:
 
 def ranks_of(arguments: Arguments) -> Ranks:
     """Return the ranks that the arguments ask for in this pod; a size that cannot be read counts as 1."""
+    readings = [arguments.whole_number(flag) for flag in _SIZES]
+    backends = [
+        one.values[0] for one in arguments.others if one.name == "--distributed-executor-backend" and one.values
+    ]
     return Ranks(
         tensor=_size(arguments, Flag.TENSOR_PARALLEL_SIZE),
         pipeline=_size(arguments, Flag.PIPELINE_PARALLEL_SIZE),
         data=_local_data_size(arguments),
+        certain=arguments.line.readable and not arguments.hidden and not any(one.unreadable for one in readings),
+        spans_pods="ray" in backends or any(one.name in _SPANNING for one in arguments.others),
     )
 
 
@@ -49,8 +67,11 @@ def _size(arguments: Arguments, flag: Flag) -> int:
     return value if value is not None and value > 0 else 1
 
 
-def parallel_objection(ranks: Ranks, groups: int, capacity: int) -> str | None:
-    """Say why the ranks cannot run on ``groups`` of GPUs with ``capacity`` each; None when they can."""
+def parallel_objection(ranks: Ranks, groups: int, capacity: int, *, spans_pods: bool = False) -> str | None:
+    """Say why the ranks cannot run on ``groups`` of GPUs with ``capacity`` each; None when they can.
+
+    ``spans_pods``: the pod is one of a group whose pods share the ranks, so its own number of them is not known.
+    """
     if groups < capacity:
         if ranks.total == 1:
             return None
@@ -59,9 +80,16 @@ def parallel_objection(ranks: Ranks, groups: int, capacity: int) -> str | None:
             f"use size 1, or ask for {ranks.total} whole GPUs ({ranks.total * capacity} groups)"
         )
     gpus = groups // capacity
-    if ranks.total <= gpus:
+    if spans_pods or ranks.spans_pods or ranks.total == gpus:
+        return None
+    if ranks.total > gpus:
+        return (
+            f"vLLM asks for {ranks}, which needs {ranks.total} GPUs, and {groups} groups are {gpus}: "
+            f"ask for {ranks.total * capacity} groups"
+        )
+    if not ranks.certain:
         return None
     return (
-        f"vLLM asks for {ranks}, which needs {ranks.total} GPUs, and {groups} groups are {gpus}: "
-        f"ask for {ranks.total * capacity} groups"
+        f"vLLM asks for {ranks}, which uses {ranks.total} of the {gpus} GPUs that {groups} groups are: "
+        f"set --tensor-parallel-size={gpus}, or ask for {ranks.total * capacity} groups"
     )

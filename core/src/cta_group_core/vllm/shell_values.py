@@ -9,6 +9,8 @@ from cta_group_core.vllm.surroundings import LONGEST_TEXT, Surroundings
 from cta_group_core.vllm.word import Place, Word
 
 _EXPRESSION = re.compile(r"\$(?:\{)?([A-Za-z_][A-Za-z_0-9]*|[@*0-9])(\[[@*]\])?(?:(:?[-=+])(.*))?\}?", re.DOTALL)
+_LIST = re.compile(r"\$\{?@\}?|\$\{\w+\[@\]\}")
+"""In quotes, these are as many words as they hold, none too."""
 _MOST_ITEMS = 2000
 _WHITESPACE = re.compile(r"([ \t\r\n]+)")
 
@@ -60,7 +62,9 @@ def expand(raw: RawWord, variables: Variables) -> list[Word]:
     builder = _Builder()
     for part in raw.parts:
         _expand_part(part, variables, builder)
-    return builder.finished()
+    words = builder.finished()
+    nothing = all(not word.text for word in words) and any(_LIST.fullmatch(part.text) for part in raw.parts)
+    return [] if nothing and len(words) == 1 and words[0].place is None else words
 
 
 def expand_text(raw: RawWord, variables: Variables) -> Word:

@@ -62,6 +62,10 @@ class Utilization:
         """Return ``part / whole`` rounded down to four decimals; ``part`` may be negative, ``whole`` may not."""
         return cls(part * _STEPS // whole)
 
+    def of(self, whole: int) -> int:
+        """Return this share of a whole, rounded down."""
+        return self.ten_thousandths * whole // _STEPS
+
     def __str__(self) -> str:
         return f"{Decimal(self.ten_thousandths) / _STEPS:f}"
 

@@ -179,8 +179,11 @@ def _added_at(script: Script) -> int | None:
     starts = _starts(script)
     if len(starts) != 1:
         return None
-    texts = [word.text for word in starts[0][0][starts[0][1] :]]
-    return texts.index(_ADDED) if texts.count(_ADDED) == 1 else None
+    words = starts[0][0][starts[0][1] :]
+    indexes = [index for index, word in enumerate(words) if word.text == _ADDED]
+    if len(indexes) != 1 or any(word.unresolved and not word.quoted for word in words[indexes[0] :]):
+        return None  # not as one word, or before something that may hold any flag
+    return indexes[0]
 
 
 def _starts(script: Script) -> list[tuple[tuple[Word, ...], int]]:

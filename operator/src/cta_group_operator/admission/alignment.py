@@ -5,16 +5,15 @@ from dataclasses import dataclass
 
 import msgspec
 
-from cta_group_core.errors import SliceTooSmall
 from cta_group_core.names import ANNOTATION_ALIGN, ANNOTATION_CONTAINER
 from cta_group_core.vllm.align import Alignment as Aligned
-from cta_group_core.vllm.align import Edit, align
+from cta_group_core.vllm.align import Edit
 from cta_group_core.vllm.arguments import Arguments
 from cta_group_core.vllm.detect import ContainerFacts, Detected, detect
-from cta_group_core.vllm.flags import Flag
-from cta_group_core.vllm.memory import SliceMemory, largest_utilization
-from cta_group_core.vllm.parallel import parallel_objection, ranks_of
-from cta_group_operator.admission.gpu_kinds import GpuKind
+from cta_group_core.vllm.findings import Probes
+from cta_group_core.vllm.gpu import GpuKind
+from cta_group_core.vllm.judge import Case, Judgement, judge
+from cta_group_core.vllm.surroundings import Surroundings, resolve_variables
 from cta_group_operator.admission.pod import Container, Pod
 from cta_group_operator.admission.requests import Asked
 from cta_group_operator.settings import Alignment
@@ -59,7 +58,7 @@ def mode_of(pod: Pod, default: Alignment) -> tuple[Alignment, list[str]]:
 
 def find_server(pod: Pod, asked: Sequence[Asked]) -> tuple[Server | None, list[str]]:
     """Return the vLLM container among those that ask for groups, and a warning when that is not clear."""
-    facts = [_facts(one) for one in pod.containers]
+    facts = [facts_of(one) for one in pod.containers]
     detection = detect(facts, pod.metadata.labels or {}, named=pod.annotations.get(ANNOTATION_CONTAINER))
     if detection.found is None:
         return None, [detection.reason] if detection.reason else []
@@ -70,7 +69,8 @@ def find_server(pod: Pod, asked: Sequence[Asked]) -> tuple[Server | None, list[s
     return None, [f"container {name} looks like vLLM and asks for no groups; its arguments were not looked at"]
 
 
-def _facts(container: Container) -> ContainerFacts:
+def facts_of(container: Container) -> ContainerFacts:
+    """Return what of a container is looked at."""
     probes = (container.startup_probe, container.liveness_probe, container.readiness_probe)
     return ContainerFacts(
         name=container.name,
@@ -79,21 +79,47 @@ def _facts(container: Container) -> ContainerFacts:
         args=tuple(container.args or ()),
         ports=tuple(port.container_port for port in container.ports or ()),
         probe_paths=tuple(one.http_get.path for one in probes if one is not None and one.http_get is not None),
+        surroundings=_surroundings(container),
     )
 
 
-def advise(server: Server, kinds: Collection[GpuKind], mode: Alignment) -> Advice:
-    """Decide about the arguments; the value chosen starts on every kind of GPU where vLLM can start at all."""
+def _surroundings(container: Container) -> Surroundings:
+    """Return the container's variables; those that come from elsewhere are not known here."""
+    given = ((one.name, None if one.value_from is not None else one.value or "") for one in container.env or ())
+    return Surroundings(resolve_variables(given), more_variables=bool(container.env_from))
+
+
+def judged(server: Server, pod: Pod, kinds: Collection[GpuKind]) -> Judgement:
+    """Return everything that can be said of the server in its slice."""
+    return judge(case_of(server, pod, kinds))
+
+
+def case_of(server: Server, pod: Pod, kinds: Collection[GpuKind]) -> Case:
+    """Return the server with what surrounds it."""
+    container = server.asked.container
+    startup, liveness = container.startup_probe, container.liveness_probe
+    return Case(
+        server.detected,
+        server.asked.groups,
+        tuple(kinds),
+        labels=pod.metadata.labels or {},
+        probes=Probes(
+            startup_seconds=startup.patience_seconds if startup is not None else None,
+            liveness_seconds=liveness.patience_seconds if liveness is not None else None,
+        ),
+    )
+
+
+def advise(judgement: Judgement, kinds: Collection[GpuKind], mode: Alignment) -> Advice:
+    """Decide what to do with the answer; the values chosen start on every kind of GPU where vLLM can start at all."""
     if mode is Alignment.OFF:
         return Advice()
     if not kinds:
-        return Advice(warnings=("no GPU of this cluster is known yet: vLLM's arguments were not fitted to the slice",))
-    shares, too_small = _shares(server, kinds)
-    if not shares:
-        return Advice(by_hand=too_small[0], warnings=too_small) if too_small else Advice()
-    container = server.detected.container
-    aligned = align(container.command, container.args, server.arguments, shares)
-    warnings = (*aligned.warnings, *too_small, *_race_warning(kinds))
+        unknown = "no GPU of this cluster is known yet: vLLM's arguments were not fitted to the slice"
+        return Advice(warnings=(unknown, *judgement.warnings))
+    aligned, warnings = judgement.alignment, judgement.warnings
+    if aligned is None:
+        return Advice(by_hand=judgement.too_small[0] if judgement.too_small else "", warnings=warnings)
     if aligned.not_patchable:
         return Advice(by_hand=aligned.not_patchable, warnings=(f"not changed: {aligned.not_patchable}", *warnings))
     if mode is Alignment.REPORT:
@@ -102,41 +128,11 @@ def advise(server: Server, kinds: Collection[GpuKind], mode: Alignment) -> Advic
     return Advice(aligned if aligned.changes else None, aligned.edits, warnings=(*told, *warnings))
 
 
-def _shares(server: Server, kinds: Collection[GpuKind]) -> tuple[list[SliceMemory], tuple[str, ...]]:
-    """Return the slices in which vLLM can start, in a fixed order, and why it cannot in the others."""
-    groups, eager = server.asked.groups, server.arguments.switch(Flag.ENFORCE_EAGER)
-    shares, too_small = [], []
-    for kind in sorted(kinds, key=lambda kind: (kind.product, kind.memory_mib)):
-        share = kind.share(groups) if kind.takes(groups) else None
-        if share is None:
-            continue
-        try:
-            largest_utilization(share, eager=eager)
-        except SliceTooSmall as small:
-            too_small.append(str(small))
-        else:
-            shares.append(share)
-    return shares, tuple(too_small)
-
-
 def _report(aligned: Aligned, warnings: tuple[str, ...]) -> Advice:
     wanted = "; ".join(f"{edit.flag}={edit.after} ({edit.why})" for edit in aligned.edits)
     if not wanted:
         return Advice(warnings=warnings)
     return Advice(by_hand=f"set {wanted}", warnings=(f"would be set: {wanted}", *warnings))
-
-
-def _race_warning(kinds: Collection[GpuKind]) -> tuple[str, ...]:
-    if all(kind.limits_memory for kind in kinds):
-        return ()
-    return ("memory limits are off: start the vLLM servers of one GPU one after the other, or they take each other's",)
-
-
-def objection(server: Server, kinds: Collection[GpuKind]) -> str | None:
-    """Say why the server's ranks can run on no kind of GPU that takes the request; None when they can on one."""
-    ranks, groups = ranks_of(server.arguments), server.asked.groups
-    found = [parallel_objection(ranks, groups, kind.units.capacity) for kind in kinds if kind.takes(groups)]
-    return found[0] if found and None not in found else None
 
 
 def claims(text: str) -> list[tuple[str, str]] | None:

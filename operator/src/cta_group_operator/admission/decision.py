@@ -12,19 +12,27 @@ from cta_group_core.names import (
     GATE_PLACEMENT,
     LABEL_REQUESTS,
 )
-from cta_group_operator.admission.alignment import Advice, Server, advise, find_server, holds, mode_of, objection
-from cta_group_operator.admission.gpu_kinds import GpuKind, SliceFacts
+from cta_group_core.vllm.findings import misleading_variables
+from cta_group_core.vllm.gpu import GpuKind
+from cta_group_core.vllm.judge import parallel_problem
+from cta_group_core.vllm.words import ADDITIONAL_ARGS
+from cta_group_operator.admission.alignment import (
+    Advice,
+    Server,
+    advise,
+    case_of,
+    facts_of,
+    find_server,
+    holds,
+    judged,
+    mode_of,
+)
+from cta_group_operator.admission.gpu_kinds import SliceFacts
 from cta_group_operator.admission.patch import PodPatch
 from cta_group_operator.admission.pod import Pod
 from cta_group_operator.admission.requests import Asked, apply_annotation, asked_by, asks
 from cta_group_operator.admission.review import Answer
 from cta_group_operator.admission.settings import PodRules
-
-# Variables that mislead in a slice, and why.
-_MISLEADING = {
-    "CUDA_VISIBLE_DEVICES": "the slice's GPU is chosen by the plugin; with MPS its index differs, remove the variable",
-    "VLLM_USE_PORTABLE_LAYER": "no release of vLLM has this variable",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +79,10 @@ def _runtime(pod: Pod, rules: PodRules, patch: PodPatch) -> list[str]:
 def _align(pod: Pod, rules: PodRules, kinds: Collection[GpuKind], patch: PodPatch) -> Advice:
     mode, complaints = mode_of(pod, rules.alignment)
     server, unclear = find_server(pod, asked_by(pod, rules.resource_name))
-    advice = advise(server, kinds, mode) if server is not None else Advice()
-    wrong = objection(server, kinds) if server is not None else None
+    advice, wrong = Advice(), None
+    if server is not None:
+        judgement = judged(server, pod, kinds)
+        advice, wrong = advise(judgement, kinds, mode), parallel_problem(case_of(server, pod, kinds))
     if server is not None and advice.aligned is not None:
         _write_arguments(server, advice, patch)
     _write_annotations(pod, server, advice, patch)
@@ -84,10 +94,10 @@ def _write_arguments(server: Server, advice: Advice, patch: PodPatch) -> None:
     before, after = server.detected.container, advice.aligned
     if after is None:
         return
-    if after.command != before.command:
-        patch.container(server.asked.index, "command", list(after.command))
-    if after.args != before.args:
-        patch.container(server.asked.index, "args", list(after.args))
+    patch.words(server.asked.index, "command", before.command, after.command)
+    patch.words(server.asked.index, "args", before.args, after.args)
+    if after.variable:
+        patch.add_to_variable(server.asked.index, ADDITIONAL_ARGS, after.variable)
 
 
 def _write_annotations(pod: Pod, server: Server | None, advice: Advice, patch: PodPatch) -> None:
@@ -101,12 +111,7 @@ def _write_annotations(pod: Pod, server: Server | None, advice: Advice, patch: P
 
 
 def _misleading(asked: Sequence[Asked]) -> list[str]:
-    return [
-        f"container {one.container.name} sets {variable.name}: {_MISLEADING[variable.name]}"
-        for one in asked
-        for variable in one.container.env or ()
-        if variable.name in _MISLEADING
-    ]
+    return [warning for one in asked for warning in misleading_variables(facts_of(one.container))]
 
 
 def validate(pod: Pod, rules: PodRules, facts: SliceFacts) -> Answer:
@@ -114,5 +119,5 @@ def validate(pod: Pod, rules: PodRules, facts: SliceFacts) -> Answer:
     server, _ = find_server(pod, asked_by(pod, rules.resource_name))
     if server is None:
         return Answer()
-    wrong = objection(server, facts.kinds(pod.spec.node_selector or {}))
+    wrong = parallel_problem(case_of(server, pod, facts.kinds(pod.spec.node_selector or {})))
     return Answer() if wrong is None else Answer(allowed=False, message=wrong)

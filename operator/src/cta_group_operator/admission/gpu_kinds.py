@@ -1,42 +1,16 @@
 """Which kinds of GPU a pod can land on, from the CTANodes that are known; the memory of its slice on each follows."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 from cta_group_core.ids import NodeName
 from cta_group_core.nodes import NodeStatus
-from cta_group_core.slices import memory_share_mib
 from cta_group_core.units import GpuUnits
-from cta_group_core.vllm.memory import SliceMemory
+from cta_group_core.vllm.gpu import GpuKind
 from cta_group_operator.ports import CtaNodeView
 
 NodeLabels = Callable[[NodeName], Mapping[str, str] | None]
 """Returns a node's labels; None when the node is not known."""
-
-
-@dataclass(frozen=True, slots=True)
-class GpuKind:
-    """GPUs on which a request means the same slice."""
-
-    product: str
-    memory_mib: int
-    """0: nobody knows it."""
-    reserve_mib: int
-    units: GpuUnits
-    limits_memory: bool
-    """Whether slices have a memory limit there."""
-
-    def takes(self, groups: int) -> bool:
-        """Tell whether a request of that size is allowed on such GPUs."""
-        return self.units.allows(groups)
-
-    def share(self, groups: int) -> SliceMemory | None:
-        """Return the memory of a slice; None for whole GPUs, which have all of it, and where it is not known."""
-        if groups >= self.units.capacity or not self.memory_mib:
-            return None
-        limit = memory_share_mib(groups, self.units.capacity, self.memory_mib, self.reserve_mib)
-        return SliceMemory(groups=groups, limit_mib=limit, total_mib=self.memory_mib, product=self.product)
 
 
 class SliceFacts(Protocol):

@@ -1,5 +1,6 @@
 """JSON patches (RFC 6902) of a pod: members are added below parents that exist or are made first."""
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from cta_group_operator.admission.pod import Pod
@@ -13,6 +14,7 @@ class PodPatch:
         self._labels = pod.metadata.labels
         self._annotations = pod.metadata.annotations
         self._gates = [gate.name for gate in pod.spec.scheduling_gates or ()]
+        self._containers = pod.containers
         self._has_gates = pod.spec.scheduling_gates is not None
 
     def label(self, key: str, value: str) -> None:
@@ -56,8 +58,47 @@ class PodPatch:
         """Set a whole field of a regular container."""
         self._add(f"/spec/containers/{index}/{field}", value)
 
+    def words(self, index: int, field: str, before: Sequence[str], after: Sequence[str]) -> None:
+        """Change the words of ``command`` or ``args`` that differ, and those alone; a list that is null is made."""
+        path = f"/spec/containers/{index}/{field}"
+        if tuple(before) == tuple(after):
+            return
+        if not before:
+            self._add(path, list(after))
+            return
+        for operation, place, word in _word_operations(before, after):
+            self.operations.append({"op": operation, "path": f"{path}/{place}", "value": word})
+
+    def add_to_variable(self, index: int, name: str, words: str) -> None:
+        """Add words at the end of an environment variable of a container; one that is not there is made."""
+        env = self._containers[index].env
+        path = f"/spec/containers/{index}/env"
+        for place, variable in enumerate(env or ()):
+            if variable.name == name:
+                self._add(f"{path}/{place}/value", f"{variable.value} {words}" if variable.value else words)
+                return
+        if env is None:
+            self._add(path, [])
+        self._add(f"{path}/-", {"name": name, "value": words})
+
     def _add(self, path: str, value: Any) -> None:
         self.operations.append({"op": "add", "path": path, "value": value})
+
+
+def _word_operations(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    """Yield operation, place and word: words are replaced where they stand, or added; none is taken away."""
+    more = len(after) - len(before)
+    first = next((at for at, pair in enumerate(zip(before, after, strict=False)) if pair[0] != pair[1]), len(before))
+    inserted = more if more and list(before[first:]) == list(after[first + more :]) else 0
+    for place in range(first, first + inserted):
+        yield "add", str(place) if first < len(before) else "-", after[place]
+    if inserted:
+        return
+    for place, word in enumerate(after):
+        if place >= len(before):
+            yield "add", "-", word
+        elif before[place] != word:
+            yield "replace", str(place), word
 
 
 def escape(key: str) -> str:

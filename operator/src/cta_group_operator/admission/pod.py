@@ -1,6 +1,6 @@
 """The fields of a pod that admission reads, as typed structs: decoding skips all others. Any list may be null."""
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 
 class Metadata(Struct):
@@ -17,10 +17,13 @@ class Requirements(Struct):
     limits: dict[str, str] | None = None
 
 
-class Variable(Struct):
-    """env of a container; values are of no interest."""
+class Variable(Struct, rename="camel"):
+    """env of a container."""
 
     name: str
+    value: str | None = None
+    value_from: dict[str, Raw] | None = None
+    """Where the value comes from, when it is not in the pod."""
 
 
 class Port(Struct, rename="camel"):
@@ -36,9 +39,17 @@ class HttpGet(Struct):
 
 
 class Probe(Struct, rename="camel"):
-    """A probe."""
+    """A probe. The API server fills in its own defaults for what is absent."""
 
     http_get: HttpGet | None = None
+    initial_delay_seconds: int | None = None
+    period_seconds: int | None = None
+    failure_threshold: int | None = None
+
+    @property
+    def patience_seconds(self) -> int:
+        """How long a container may fail it from its start on."""
+        return (self.initial_delay_seconds or 0) + (self.period_seconds or 10) * (self.failure_threshold or 3)
 
 
 class Container(Struct, rename="camel"):
@@ -49,6 +60,7 @@ class Container(Struct, rename="camel"):
     command: list[str] | None = None
     args: list[str] | None = None
     env: list[Variable] | None = None
+    env_from: list[Raw] | None = None
     ports: list[Port] | None = None
     resources: Requirements | None = None
     startup_probe: Probe | None = None
@@ -71,6 +83,7 @@ class Spec(Struct, rename="camel"):
     node_selector: dict[str, str] | None = None
     runtime_class_name: str | None = None
     scheduling_gates: list[Gate] | None = None
+    enable_service_links: bool | None = None
 
 
 class Pod(Struct):

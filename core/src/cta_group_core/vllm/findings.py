@@ -1,0 +1,148 @@
+"""What is wrong with a server in a slice beside its memory: what is refused, and what is worth a warning.
+
+Facts: `CUDA_VISIBLE_DEVICES` counts from the GPUs that MPS shows; a service called `vllm` brings a variable VLLM_PORT
+that holds a URL (vllm#34199); a liveness probe without a start-up probe ended servers that were still loading
+(vllm#17386); a cold start took 118 s in a slice of 32 groups of an H200, whatever the number of groups.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from cta_group_core.errors import SliceTooSmall
+from cta_group_core.names import PROTECTED_ENV, PROTECTED_ENV_PREFIXES
+from cta_group_core.vllm.arguments import Arguments
+from cta_group_core.vllm.detect import ContainerFacts
+from cta_group_core.vllm.environment import is_known
+from cta_group_core.vllm.flags import Flag
+from cta_group_core.vllm.gpu import GpuKind
+from cta_group_core.vllm.memory import for_weights_and_cache_mib
+from cta_group_core.vllm.plan import Server, cache_room_mib
+
+SHORTEST_START_SECONDS = 240
+"""Twice the cold start that was measured."""
+_EAGER_BELOW_GROUPS = 16
+_MISLEADING = {
+    "CUDA_VISIBLE_DEVICES": "the slice's GPU is chosen by the plugin; with MPS its index differs, remove the variable",
+    "VLLM_USE_PORTABLE_LAYER": "no release of vLLM has this variable",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Probes:
+    """How long a container may take to start before a probe ends it, in seconds; None without such a probe."""
+
+    startup_seconds: int | None = None
+    liveness_seconds: int | None = None
+
+
+def protected_variables(container: ContainerFacts) -> list[str]:
+    """Refuse variables that would replace the slice's own."""
+    return [
+        f"container {container.name} sets {name}: it would replace what the slice is made of; remove the variable"
+        for name in container.surroundings.variables
+        if name in PROTECTED_ENV or name.startswith(PROTECTED_ENV_PREFIXES)
+    ]
+
+
+def misleading_variables(container: ContainerFacts) -> list[str]:
+    """Warn of variables that do not do what they seem to do. Those that the container's own words use are left out."""
+    words = " ".join((*container.command, *container.args, *container.surroundings.files.values()))
+    found = []
+    for name in container.surroundings.variables:
+        why = _MISLEADING.get(name)
+        if why is None and not is_known(name) and name not in words:
+            why = "no release of vLLM has this variable"
+        if why is not None:
+            found.append(f"container {container.name} sets {name}: {why}")
+    return found
+
+
+def service_warning(services: Collection[str], *, links: bool) -> list[str]:
+    """Warn of a service that brings a variable which vLLM takes for its own port."""
+    if not links or "vllm" not in services:
+        return []
+    return [
+        "a service is called vllm, so VLLM_PORT holds a URL and vLLM ends: set enableServiceLinks: false, or rename it"
+    ]
+
+
+def probe_warning(probes: Probes) -> list[str]:
+    """Warn of probes that end a server which still loads."""
+    name, seconds = "startup", probes.startup_seconds
+    if seconds is None:
+        name, seconds = "liveness", probes.liveness_seconds
+    if seconds is None or seconds >= SHORTEST_START_SECONDS:
+        return []
+    told = f"the {name} probe gives vLLM {seconds} s to start, and a cold start took 118 s in a slice, model not loaded"
+    return [f"{told}: give it {SHORTEST_START_SECONDS} s or more with a startup probe"]
+
+
+def eager_advice(arguments: Arguments, groups: int) -> list[str]:
+    """Advise against CUDA graphs in the smallest slices."""
+    if groups >= _EAGER_BELOW_GROUPS or arguments.switch(Flag.ENFORCE_EAGER):
+        return []
+    return [f"{groups} groups: --enforce-eager leaves 0.5 to 1 GiB more of the slice for the KV cache"]
+
+
+@dataclass(frozen=True, slots=True)
+class WeightsAnswer:
+    """Whether the model's weights fit."""
+
+    refused: str = ""
+    """They cannot, and their size is known for certain."""
+    warning: str = ""
+
+
+def judge_weights(server: Server, kinds: Sequence[GpuKind]) -> WeightsAnswer:
+    """Compare the model's weights with what the slice has for them on every kind of GPU."""
+    size, model = server.size, server.arguments.model
+    if size is None:
+        return WeightsAnswer()
+    room = cache_room_mib(server) + size.weights_mib
+    if size.weights_mib < room:
+        return WeightsAnswer(warning=_context_warning(server, room - size.weights_mib))
+    share = min(server.shares, key=lambda one: one.limit_mib)
+    text = (
+        f"the weights of {model} take about {size.weights_mib} MiB ({size.known}), and vLLM has {max(0, room)} MiB for "
+        f"weights and KV cache in {share}: {_smallest(server, kinds)}"
+    )
+    return WeightsAnswer(refused=text) if size.exact else WeightsAnswer(warning=text)
+
+
+def _smallest(server: Server, kinds: Sequence[GpuKind]) -> str:
+    """Say which slice would hold them, the smallest that does on every kind."""
+    sizes = [_smallest_on(server, kind) for kind in kinds]
+    known = [groups for groups in sizes if groups is not None]
+    if not known or len(known) < len(sizes):
+        return "they need a whole GPU, or several with --tensor-parallel-size"
+    return f"{max(known)} groups would hold them"
+
+
+def _smallest_on(server: Server, kind: GpuKind) -> int | None:
+    weights = server.size.weights_mib if server.size is not None else 0
+    load = server.load(planned=True)
+    for share in kind.slices():
+        try:
+            if for_weights_and_cache_mib(share, load) > weights:
+                return share.groups
+        except SliceTooSmall:
+            continue
+    return None
+
+
+def _context_warning(server: Server, room_mib: int) -> str:
+    """Say that a context does not fit, where the model's shape is known and nothing fits it by itself."""
+    size = server.size
+    if size is None or size.kv_bytes_per_token is None:
+        return ""
+    reading = server.arguments.model_length()
+    if reading.given is not None and reading.value is None:
+        return ""
+    asked = reading.value or size.longest_context
+    most = room_mib * 2**20 // size.kv_bytes_per_token
+    if asked is None or asked <= most:
+        return ""
+    return (
+        f"a context of {asked} tokens needs more KV cache than the slice has: --max-model-len={most} is the longest "
+        "that fits"
+    )

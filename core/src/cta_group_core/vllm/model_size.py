@@ -1,0 +1,108 @@
+"""How large a model is: from its ``config.json`` where that is at hand, otherwise from the count in its name."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cta_group_core.vllm.arguments import Arguments
+
+_MIB = 2**20
+_BILLION = 1_000_000_000
+# `8B`, `0.6b`, `8x7B`, `270m`; not the active part of a mixture (`A3B`), nor a part of a word (`v2beta`).
+_COUNT = re.compile(r"(?<![A-Za-z0-9.])(?:(\d+)x)?(\d+(?:\.\d+)?)([bBmM])(?![A-Za-z0-9])")
+_QUARTER_BYTES = re.compile(r"awq|gptq|int4|w4a16|4bit|nvfp4|mxfp4|fp4|bnb|bitsandbytes|gpt-oss|q4_", re.IGNORECASE)
+_ONE_BYTE = re.compile(r"fp8|int8|w8a8|8bit|q8_", re.IGNORECASE)
+# Of the layers that every 4-bit format leaves in 16 bits, and of scales.
+_FOUR_BITS_TENTHS = 6
+_LAYERS_BY_BILLIONS = ((5, 36), (9, 40), (16, 48), (35, 64), (80, 80))
+_MOST_LAYERS = 96
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSize:
+    """What of a model decides whether it fits."""
+
+    weights_mib: int
+    layers: int
+    known: str
+    """Where it is known from, in words."""
+    exact: bool
+    """False: a count in a name, which may be rounded or mean something else."""
+    kv_bytes_per_token: int | None = None
+    longest_context: int | None = None
+    """The model's own, in tokens."""
+    vocabulary: int | None = None
+
+
+def size_of(arguments: Arguments, config: Mapping[str, Any] | None = None) -> ModelSize | None:
+    """Return the size of the model that is served; None when nothing tells it."""
+    tenths = _tenths_of_bytes(arguments)
+    if config is not None:
+        try:
+            return _from_config(config, tenths)
+        except (KeyError, TypeError, ValueError, ZeroDivisionError):
+            pass  # not the shape of a decoder; the name may tell
+    return _from_name(arguments.model, tenths) if arguments.model and arguments.model_known else None
+
+
+def _tenths_of_bytes(arguments: Arguments) -> int:
+    """Return tenths of bytes of one parameter."""
+    said = {one.name: one.values[0] for one in arguments.others if one.values}
+    words = f"{arguments.model or ''} {said.get('--quantization', '')} {said.get('-q', '')}"
+    if _QUARTER_BYTES.search(words):
+        return _FOUR_BITS_TENTHS
+    if _ONE_BYTE.search(words):
+        return 10
+    return 40 if said.get("--dtype") in {"float32", "float"} else 20
+
+
+def _from_name(model: str, tenths: int) -> ModelSize | None:
+    counts = [
+        float(number) * (int(times) if times else 1) * (_BILLION if unit in "bB" else _BILLION / 1000)
+        for times, number, unit in _COUNT.findall(model)
+    ]
+    if not counts:
+        return None
+    parameters = int(max(counts))
+    return ModelSize(
+        weights_mib=parameters * tenths // 10 // _MIB,
+        layers=next((layers for most, layers in _LAYERS_BY_BILLIONS if parameters <= most * _BILLION), _MOST_LAYERS),
+        known=f"its name says {parameters / _BILLION:.3g}B parameters",
+        exact=False,
+    )
+
+
+def _from_config(config: Mapping[str, Any], tenths: int) -> ModelSize:
+    text = config.get("text_config")
+    shape: Mapping[str, Any] = text if isinstance(text, Mapping) else config
+    hidden, layers, vocabulary = (int(shape[key]) for key in ("hidden_size", "num_hidden_layers", "vocab_size"))
+    heads = int(shape["num_attention_heads"])
+    key_heads = int(shape.get("num_key_value_heads") or heads)
+    width = int(shape.get("head_dim") or hidden // heads)
+    attention = hidden * width * (2 * heads + 2 * key_heads)
+    embeddings = vocabulary * hidden * (1 if shape.get("tie_word_embeddings") else 2)
+    parameters = layers * (attention + _feed_forward(shape, hidden)) + embeddings
+    if min(hidden, layers, vocabulary, heads, key_heads, width) <= 0:
+        raise ValueError("a size is not above 0")
+    longest = shape.get("max_position_embeddings")
+    if "quantization_config" in config and tenths == 20:  # noqa: PLR2004 - nothing else said how small they are
+        tenths = _FOUR_BITS_TENTHS if _QUARTER_BYTES.search(str(config["quantization_config"])) else 10
+    return ModelSize(
+        weights_mib=parameters * tenths // 10 // _MIB,
+        layers=layers,
+        known=f"its config.json gives {parameters / _BILLION:.3g}B parameters",
+        exact=True,
+        kv_bytes_per_token=2 * layers * key_heads * width * 2,
+        longest_context=int(longest) if longest else None,
+        vocabulary=vocabulary,
+    )
+
+
+def _feed_forward(shape: Mapping[str, Any], hidden: int) -> int:
+    experts = int(shape.get("num_experts") or shape.get("num_local_experts") or shape.get("n_routed_experts") or 0)
+    if not experts:
+        return 3 * hidden * int(shape["intermediate_size"])
+    inner = int(shape.get("moe_intermediate_size") or shape["intermediate_size"])
+    shared = int(shape.get("n_shared_experts") or 0)
+    return 3 * hidden * inner * (experts + shared) + hidden * experts
