@@ -13,6 +13,7 @@ from cluster_harness.waiting import wait_for
 from fake_nvml.recorded import recorded_h200
 from fake_nvml.scenario import Scenario, node_of
 from http_probe import fetch, free_address
+from plugin_running import short_folder
 
 PROGRAM = Path(sys.executable).with_name("cta-group-plugin")
 
@@ -21,18 +22,27 @@ StartPlugin = Callable[[Scenario], Metrics]
 
 
 @pytest.fixture
-def start_plugin(nvml_library: Path, tmp_path: Path) -> Iterator[StartPlugin]:
+def folder() -> Iterator[Path]:
+    """Return a folder whose path leaves room for a socket's name."""
+    with short_folder() as made:
+        yield made
+
+
+@pytest.fixture
+def start_plugin(nvml_library: Path, folder: Path) -> Iterator[StartPlugin]:
     """Start the plugin on a node and return its metrics; the process ends with the test."""
     with ExitStack() as started:
 
         def start(scenario: Scenario) -> Metrics:
-            scenario.write(tmp_path / "scenario")
+            scenario.write(folder / "scenario")
             address = free_address()
-            options = ["--device-plugin-dir", str(tmp_path), "--no-publish", "--metrics-address", address]
+            # A state folder of its own: a GPU that one run breaks would be broken for the next one.
+            folders = ["--device-plugin-dir", str(folder), "--state-dir", str(folder / "state")]
+            options = [*folders, "--no-publish", "--metrics-address", address]
             environment = {
                 **os.environ,
                 "LD_LIBRARY_PATH": str(nvml_library),
-                "FAKE_NVML_SCENARIO": str(tmp_path / "scenario"),
+                "FAKE_NVML_SCENARIO": str(folder / "scenario"),
             }
             process = subprocess.Popen([str(PROGRAM), "run", *options], env=environment, stderr=subprocess.DEVNULL)
             started.enter_context(process)
@@ -60,13 +70,13 @@ def test_the_recorded_h200_is_offered_as_128_groups(start_plugin: StartPlugin) -
     assert groups_of(metrics, "allocatable", h200.uuid) == 128
 
 
-def test_a_fatal_xid_takes_the_groups_of_its_gpu_only(start_plugin: StartPlugin, tmp_path: Path) -> None:
+def test_a_fatal_xid_takes_the_groups_of_its_gpu_only(start_plugin: StartPlugin, folder: Path) -> None:
     """An XID that means a reset ends what one GPU offers; its neighbour goes on."""
     node = node_of("a100-80", 2)
     metrics = start_plugin(node)
     hit, other = (gpu.uuid for gpu in node.gpus)
     assert wait_for(lambda: groups_of(metrics, "allocatable", hit), "the groups are offered") == 108
-    wait_for(lambda: _happen(node, tmp_path / "scenario") and groups_of(metrics, "allocatable", hit) == 0, "withdrawn")
+    wait_for(lambda: _happen(node, folder / "scenario") and groups_of(metrics, "allocatable", hit) == 0, "withdrawn")
     assert groups_of(metrics, "capacity", hit) == 108
     assert groups_of(metrics, "allocatable", other) == 108
 
