@@ -1,5 +1,6 @@
 """What kubelet asks the running plugin, over real sockets, and what it is answered."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
@@ -10,7 +11,7 @@ import pytest
 from cta_group_core.links import Closeness
 from cta_group_plugin.kubelet_api import deviceplugin_v1beta1_pb2 as api
 from cta_group_plugin.ports import GpuEvent, GpuEventKind, whole_demand
-from cta_group_plugin.testing import AdmissionRefused, Ask, FakeKubelet
+from cta_group_plugin.testing import AdmissionRefused, Admitted, Ask, FakeKubelet
 from plugin_running import FakeNode, plugin_on, registered_plugin, short_folder
 from plugin_values import gpu, inventory, node_of, pod, uuid_of
 
@@ -173,6 +174,28 @@ async def test_container_on_a_lost_gpu_waits(kubelet: FakeKubelet, node: FakeNod
     await kubelet.until(lambda kubelet: "Unhealthy" in kubelet.devices.values())
     with pytest.raises(grpc.aio.AioRpcError, match="is unhealthy: XID 48"):
         await kubelet.start_container(container)
+
+
+async def test_pod_that_comes_while_every_gpu_is_held_back_waits(kubelet: FakeKubelet, node: FakeNode) -> None:
+    """While kubelet admits its pods again it sees all groups; a pod that it refused then would have failed for good."""
+    (first,) = await kubelet.admit(pod("a"), [Ask("main", 8)])
+    for index in (7, 6, 5, 4, 3, 2, 1, 0):
+        node.gpus.push(GpuEvent(GpuEventKind.XID, uuid_of(index), xid=123456))
+    async with asyncio.timeout(10):
+        while await starts(kubelet, first):
+            pass
+    (second,) = await kubelet.admit(pod("b"), [Ask("main", 1024 - 128)])
+    with pytest.raises(grpc.aio.AioRpcError, match="is suspect"):
+        await kubelet.start_container(second)
+
+
+async def starts(kubelet: FakeKubelet, container: Admitted) -> bool:
+    """Tell whether a container can start now."""
+    try:
+        await kubelet.start_container(container)
+    except grpc.aio.AioRpcError:
+        return False
+    return True
 
 
 async def test_gpu_with_all_its_clients_gets_no_more(node: FakeNode) -> None:

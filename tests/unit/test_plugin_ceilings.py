@@ -9,7 +9,8 @@ from background import in_background, until_view
 from cta_group_core.ids import GpuUuid
 from cta_group_plugin.ceilings import CeilingKeeper, demands_of
 from cta_group_plugin.errors import MpsUnavailable
-from cta_group_plugin.ports import MpsDemand, MpsState
+from cta_group_plugin.ledger import Holder, HolderKind
+from cta_group_plugin.ports import MpsDemand, MpsState, whole_demand
 from cta_group_plugin.settings import EnforcementSettings
 from cta_group_plugin.state import NodeState
 from cta_group_plugin.testing import FakeMpsControl
@@ -142,3 +143,36 @@ async def test_who_gives_up_does_not_take_the_answer_from_the_others() -> None:
     control.let_go.set()
     await other
     assert len(control.demanded) == 1
+
+
+async def test_pod_with_a_part_and_the_whole_of_a_gpu_gets_what_its_turn_needs() -> None:
+    """Its init container has 64 groups, its main container all 128: the daemon is there for the first one only."""
+    state = node_with(1)
+    init, main = groups(0, range(64)), groups(0, range(128))
+    state.note_grant(init)
+    state.note_grant(main)
+    state.note_start(init)
+    assert demands_of(state.view, EnforcementSettings()) == (MpsDemand(uuid_of(0), 49, 39992),)
+    state.note_start(main)
+    assert demands_of(state.view, EnforcementSettings()) == (whole_demand(uuid_of(0)),)
+
+
+async def test_pod_with_the_whole_and_a_part_of_a_gpu_gets_what_its_turn_needs() -> None:
+    """The other way round: no daemon is in the way of an init container that has the whole GPU."""
+    state = node_with(1)
+    init, main = groups(0, range(128)), groups(0, range(64))
+    state.note_grant(init)
+    state.note_grant(main)
+    state.note_start(init)
+    assert demands_of(state.view, EnforcementSettings()) == (whole_demand(uuid_of(0)),)
+    state.note_start(main)
+    assert demands_of(state.view, EnforcementSettings()) == (MpsDemand(uuid_of(0), 49, 39992),)
+
+
+async def test_whole_gpu_is_whole_at_once_though_a_smaller_tenant_is_still_listed() -> None:
+    """The pod with 8 groups has gone when kubelet gives all of its GPU away, and the next list is seconds off."""
+    state = node_with(1)
+    gone = Holder(HolderKind.DOUBTFUL, groups(0, range(64, 96)), frozenset({uuid_of(0)}))
+    state.learn_account(account({"small": groups(0, range(8))}), asked_at=0.0, unlisted=[gone])
+    state.note_grant(groups(0, range(128)))
+    assert demands_of(state.view, EnforcementSettings()) == (whole_demand(uuid_of(0)),)

@@ -124,3 +124,31 @@ def test_start_of_a_remembered_container_adds_nothing() -> None:
     assert kinds(ledger) == [HolderKind.GRANTED]
     ledger.started(OTHER, now=21.0)
     assert ledger.held() == SLICE | OTHER
+
+
+def test_offer_ends_an_older_grant_though_a_newer_list_has_a_part_of_it() -> None:
+    """A pod that failed right away leaves a grant; the list of later has somebody new with some of its groups."""
+    new = groups(0, range(8))
+    ledger = granted(SLICE, at=10.0)
+    ledger.granted(new, now=11.5)
+    ledger.listed(account({"new": new}), asked_at=12.0)
+    assert ledger.held() == SLICE
+    ledger.offered(ALL, of=frozenset(), at=11.4)
+    assert ledger.held() == new
+
+
+def test_groups_that_are_given_anew_are_not_the_listed_containers_any_more() -> None:
+    """Nobody else gets the groups of a container as long as its pod lives, so it is gone before a list says so."""
+    ledger = Ledger()
+    ledger.listed(account({"small": groups(0, range(8)), "other": OTHER}), asked_at=0.0)
+    ledger.granted(SLICE, now=1.0)
+    assert ledger.held() == SLICE | OTHER
+    assert kinds(ledger) == [HolderKind.LISTED, HolderKind.GRANTED]
+
+
+def test_start_of_an_init_container_leaves_what_is_listed_of_its_pod() -> None:
+    """An app container is listed with some of the groups of the init container that still runs."""
+    ledger = Ledger()
+    ledger.listed(account({"a": groups(0, range(8))}), asked_at=0.0)
+    ledger.started(SLICE, now=1.0)
+    assert kinds(ledger) == [HolderKind.LISTED, HolderKind.GRANTED]

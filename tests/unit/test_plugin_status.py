@@ -8,6 +8,7 @@ import pytest
 
 from cta_group_core.health.inputs import PollFailed, PollOk, Suspected, XidSeen
 from cta_group_plugin.inventory import offer_of
+from cta_group_plugin.ledger import Holder, HolderKind
 from cta_group_plugin.occupancy_view import Occupancy
 from cta_group_plugin.ports import BrokenGpu, Inventory, MpsState
 from cta_group_plugin.report import NodeReport
@@ -260,3 +261,12 @@ async def test_condition_keeps_its_time_until_its_status_changes() -> None:
     moved = {each.type for each in third.conditions if each.last_transition_time == rfc3339(3e9)}
     assert moved == {"Registered"}
     assert next(each for each in third.conditions if each.type == "Registered").status == "False"
+
+
+async def test_groups_of_an_init_container_that_is_not_listed_are_not_free() -> None:
+    """The kubelet's record has 64 groups for a pod of which 8 are listed; one of a pod that may be gone is free."""
+    state = state_of(node_of(1))
+    rest = Holder(HolderKind.REST, groups(0, range(64)), frozenset({uuid_of(0)}))
+    doubtful = Holder(HolderKind.DOUBTFUL, groups(0, range(96, 128)), frozenset({uuid_of(0)}))
+    state.learn_account(account({"a": groups(0, range(8))}), asked_at=1.0, unlisted=[rest, doubtful])
+    assert [(gpu.free, gpu.largest_fit) for gpu in status(state).gpus] == [(64, 64)]

@@ -42,7 +42,15 @@ def demands_of(view: NodeView, enforcement: EnforcementSettings) -> tuple[MpsDem
         return ()
     holders = (*view.holders, *view.unlisted)
     largest = largest_fractions(view.offer, holders)
-    whole = whole_gpus(view.offer, holders) - largest.keys()
+    whole = whole_gpus(view.offer, holders)
+    for uuid in whole:
+        # An init container and the ones after it, one of them with the whole GPU: they never run at the same time.
+        started = view.last_starts.get(uuid)
+        if started is None or view.offer.by_uuid[uuid].units.is_whole(started):
+            largest.pop(uuid, None)
+        else:
+            largest[uuid] = max(largest.get(uuid, 0), started)
+    whole -= largest.keys()
     shared = tuple(
         demand_for(view.offer.by_uuid[uuid], groups, enforcement) for uuid, groups in sorted(largest.items())
     )

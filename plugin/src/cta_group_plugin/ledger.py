@@ -44,6 +44,8 @@ class HolderKind(Enum):
     """Allocate handed the groups out, and kubelet has not said yet to whom."""
     REST = "rest"
     """An init container's groups, of which an app container holds a part: the two never run at the same time."""
+    DOUBTFUL = "doubtful"
+    """kubelet's record has the container, and nobody can tell whether its pod has ended."""
     UNEXPLAINED = "unexplained"
     """kubelet does not offer the groups, and nobody is known to hold them."""
 
@@ -103,24 +105,32 @@ class Ledger:
         return frozenset().union(*(holder.ids for holder in self.holders()))
 
     def granted(self, ids: Collection[GroupId], *, now: float) -> None:
-        """Note that Allocate hands out ``ids``; an older grant within them is the same one, asked for again."""
+        """Note that Allocate hands out ``ids``; an older grant within them is the same one, asked for again.
+
+        Groups of a listed container are given to nobody else as long as its pod lives, so one that had any has gone.
+        """
+        self._listed = tuple(holder for holder in self._listed if holder.ids.isdisjoint(ids))
+        self._grant(ids, now=now)
+
+    def _grant(self, ids: Collection[GroupId], *, now: float) -> None:
         new = _Grant.of(ids, now)
         self._grants = [*(grant for grant in self._grants if not grant.ids <= new.ids), new]
 
     def started(self, ids: Collection[GroupId], *, now: float) -> None:
         """Note that a container with ``ids`` is about to start, which may be one that nobody remembers."""
         if not any(holder.ids.issuperset(ids) for holder in self.holders()):
-            self.granted(ids, now=now)
+            self._grant(ids, now=now)
 
     def offered(self, free: AbstractSet[GroupId], *, of: AbstractSet[GroupId], at: float) -> None:
         """Note that kubelet offered ``free`` as free at ``at``, out of the groups ``of`` that it could offer.
 
-        What is newer than the offer stands: later grants, and a List that was asked for later.
+        What is newer than the offer stands: later grants, and a List that was asked for later. That List does not save
+        a grant from before the offer: it may list somebody who came since with a part of the same groups.
         """
+        self._grants = [grant for grant in self._grants if grant.at >= at or grant.ids.isdisjoint(free)]
         if at <= self._listed_at:
             return
         self._listed = tuple(holder for holder in self._listed if holder.ids.isdisjoint(free))
-        self._grants = [grant for grant in self._grants if grant.at >= at or grant.ids.isdisjoint(free)]
         unexplained = by_gpu(of - free - self.held())
         self._grants += (_Grant.of(ids, _NOBODY_KNOWS) for ids in unexplained.values())
 

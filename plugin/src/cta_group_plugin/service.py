@@ -6,6 +6,7 @@ the text on the pod, so whatever may get better waits there.
 """
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import Final
@@ -13,7 +14,7 @@ from typing import Final
 import grpc
 import grpc.aio
 
-from cta_group_core.errors import CtaGroupError, DoesNotFit
+from cta_group_core.errors import CtaGroupError, RequestRefused
 from cta_group_core.ids import GpuUuid
 from cta_group_core.rooms import SharePolicy
 from cta_group_plugin.allocation import (
@@ -44,6 +45,7 @@ from cta_group_plugin.occupancy_keeper import OccupancyKeeper
 from cta_group_plugin.state import NodeState, NodeView
 
 _LEARN_LATER_SECONDS: Final = 0.25
+_OFFERS_KEPT: Final = 4  # of those that come faster than they are learnt
 _READMISSION_SECONDS: Final = 10.0
 """kubelet admits the pods of before within a second of its start, and later on a node with many."""
 
@@ -85,6 +87,7 @@ class Allocator:
         self._ensure_devices = ensure_devices
         self._occupancy = occupancy
         self._ids = ids or IdBook()
+        self._offers: deque[Callable[[], None]] = deque(maxlen=_OFFERS_KEPT)
         self._learning: asyncio.TimerHandle | None = None
 
     def prefer(self, request: api.ContainerPreferredAllocationRequest) -> list[str]:
@@ -105,7 +108,7 @@ class Allocator:
         never = self._closed_gpus(view)
         try:
             return choose({*never, *view.faults})
-        except DoesNotFit:
+        except RequestRefused:
             # A GPU that is held back until more is known is better than a pod that fails: this one waits for it.
             if view.faults.keys() <= never:
                 raise
@@ -145,10 +148,14 @@ class Allocator:
 
     def _note_offer(self, free: list[str], reused: list[str]) -> None:
         """Let what kubelet offers correct the account, but later: kubelet waits for an answer now."""
-        learn = partial(self._state.learn_offer_of_kubelet, free, reused, at=self._state.now())
+        self._offers.append(partial(self._state.learn_offer_of_kubelet, free, reused, at=self._state.now()))
         if self._learning:
             self._learning.cancel()
-        self._learning = asyncio.get_running_loop().call_later(_LEARN_LATER_SECONDS, learn)
+        self._learning = asyncio.get_running_loop().call_later(_LEARN_LATER_SECONDS, self._learn_offers)
+
+    def _learn_offers(self) -> None:
+        while self._offers:
+            self._offers.popleft()()
 
     def note_refusal(self, call: str) -> None:
         """Count a refusal of the named call."""

@@ -13,7 +13,7 @@ from typing import Final
 from cta_group_core.health.evidence import ResetEvidence
 from cta_group_core.health.inputs import MpsAnswer, MpsRead, Seen
 from cta_group_core.health.state import HealthRules
-from cta_group_core.ids import GpuUuid, GroupId, IdTexts
+from cta_group_core.ids import GpuUuid, GroupId, IdTexts, by_gpu
 from cta_group_plugin.generation import Generations, ns_since_boot
 from cta_group_plugin.health import Faults, Health
 from cta_group_plugin.inventory import Offer
@@ -48,6 +48,8 @@ class NodeView:
     """Whether kubelet was asked since this process started; before, there may be more holders than these."""
     account_problem: str = ""
     """Why kubelet does not tell who holds what now, in words; empty when it does."""
+    last_starts: dict[GpuUuid, int] = field(default_factory=dict)
+    """Groups on each GPU of the container that was about to start last; nothing before the first."""
     mps: Mapping[GpuUuid, MpsState] = field(default_factory=dict)
     """What the supervisor last said of each GPU that is shared."""
     occupancy: Mapping[GpuUuid, Occupancy] = field(default_factory=dict)
@@ -101,13 +103,13 @@ class NodeState:
         self._clock = clock
         self._wall_clock = wall_clock
         self._generations = Generations(boot_clock)
-        health = Health(rules or HealthRules())
-        self._view = NodeView(health=health, specifications_were_tried=not waits_for_specifications)
+        health, were_tried = Health(rules or HealthRules()), not waits_for_specifications
+        self._view = NodeView(health=health, specifications_were_tried=were_tried)
         self._ledger = Ledger()
         self._devices_changed_at = float("-inf")
         self._mps_down_since: dict[GpuUuid, float] = {}
         self.mps_asked_at = float("-inf")
-        """When the supervisor was asked for what the view says of MPS, on the clock of :meth:`now`."""
+        """When the supervisor was asked for the view's MPS states, on the clock of :meth:`now`."""
         self._changed = asyncio.Event()
 
     @property
@@ -204,24 +206,25 @@ class NodeState:
 
     def learn_offer_of_kubelet(self, free: Collection[str], reused: Collection[str], *, at: float) -> None:
         """Take the groups that kubelet offered as free at ``at``, without those that the pod reuses."""
-        if at - self._devices_changed_at < _SETTLED_SECONDS:
-            return
-        offer = self._view.offer
+        offer, faults = self._view.offer, self._view.faults
         free_ids = {offer.ids[text] for text in set(free) - set(reused) if text in offer.ids}
-        faults = self._view.faults
-        healthy = {group_id for group_id in offer.ids.values() if group_id.gpu not in faults}
+        # Before kubelet knows which groups are healthy now, one that it does not offer is no news.
+        is_settled = at - self._devices_changed_at >= _SETTLED_SECONDS
+        healthy = {group_id for group_id in offer.ids.values() if group_id.gpu not in faults and is_settled}
         self._ledger.offered(free_ids, of=healthy, at=at)
         self._become(holders=self._ledger.holders())
 
     def note_grant(self, ids: Collection[GroupId]) -> None:
-        """Note that Allocate hands out ``ids``."""
+        """Note that Allocate hands out ``ids``, which nobody of kubelet's record has any more."""
         self._ledger.granted(ids, now=self._clock())
-        self._become(holders=self._ledger.holders())
+        unlisted = tuple(holder for holder in self._view.unlisted if holder.ids.isdisjoint(ids))
+        self._become(holders=self._ledger.holders(), unlisted=unlisted)
 
     def note_start(self, ids: Collection[GroupId]) -> None:
         """Note that a container with ``ids`` starts."""
         self._ledger.started(ids, now=self._clock())
-        self._become(holders=self._ledger.holders())
+        starts = self._view.last_starts | {uuid: len(members) for uuid, members in by_gpu(ids).items()}
+        self._become(holders=self._ledger.holders(), last_starts=starts)
 
     def now(self) -> float:
         """Return seconds of the clock that this account uses."""

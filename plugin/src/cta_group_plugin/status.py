@@ -10,7 +10,7 @@ from cta_group_core.rooms import GpuRoom, SharePolicy, largest_fit
 from cta_group_plugin.allocation import Shares, clients_allowed, clients_on, shares_held
 from cta_group_plugin.conditions import conditions_of, health_word, notices_of
 from cta_group_plugin.inventory import ServedGpu, WithheldGpu
-from cta_group_plugin.ledger import Holder
+from cta_group_plugin.ledger import Holder, HolderKind
 from cta_group_plugin.node_metrics import NodeFigures
 from cta_group_plugin.ports import BrokenGpu, GpuFacts
 from cta_group_plugin.report import (
@@ -55,7 +55,9 @@ def status_of(
 def _served(gpu: ServedGpu, view: NodeView, shares: Shares | None, most_clients: int) -> GpuReport:
     uuid = gpu.facts.uuid
     holders = [holder for holder in view.holders if uuid in holder.gpus]
-    held = {group_id for holder in holders for group_id in _on(gpu, holder)}
+    # A doubtful one counts as gone: kubelet rewrites its record when a pod comes, and nobody sends one to a full GPU.
+    unlisted = [holder for holder in view.unlisted if holder.kind is not HolderKind.DOUBTFUL]
+    held = {group_id for holder in (*holders, *unlisted) for group_id in _on(gpu, holder)}
     left = gpu.units.capacity - len(held)
     crowd = _crowd(clients_on(uuid, holders), most_clients, left)
     # Nothing can be promised as free on a GPU that takes nobody any more, or before it was told who holds what.

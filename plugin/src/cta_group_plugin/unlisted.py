@@ -34,7 +34,11 @@ class UnlistedHolders:
         unknown = {_key(one) for one, ids in others if one.pod_uid not in living and _is_new_to(ids, listed)}
         self._doubtful = frozenset(unknown & self._doubtful if sees_all_grants else unknown)
         return tuple(
-            Holder(HolderKind.REST, ids, frozenset(group.gpu for group in ids))
+            Holder(
+                HolderKind.REST if one.pod_uid in living else HolderKind.DOUBTFUL,
+                ids,
+                frozenset(group.gpu for group in ids),
+            )
             for one, ids in others
             if one.pod_uid in living or _key(one) in self._doubtful
         )
