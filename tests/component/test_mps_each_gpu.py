@@ -20,7 +20,7 @@ from cta_group_plugin.ports import ComputeMode, MpsDemand, MpsState, whole_deman
 from mps_supervising import ONE, TWO, Supervising, share, state_of
 from simulated_mps import FAST, IMPATIENT_SECONDS, SimulatedNode, eventually, is_alive
 
-PATIENT = replace(FAST, command_seconds=600.0, driver_seconds=600.0, sync_seconds=0.3)
+PATIENT = replace(FAST, command_seconds=600.0, driver_seconds=600.0, sync_seconds=2.0)
 """Nothing that hangs ever counts as silent."""
 
 States = dict[GpuUuid, MpsState]
@@ -213,3 +213,15 @@ async def test_the_state_says_which_trouble_it_is(
         assert supervisors.count("mps_daemon_trouble", trouble=trouble) == 1
     await until(supervisor, lambda states: states[ONE].ready, share(ONE))
     assert {supervisors.count("mps_daemon_trouble", trouble=each) for each in MpsTrouble} == {0}
+
+
+async def test_a_daemon_is_not_told_as_ready_once_it_has_fallen_silent(
+    supervisors: Supervising, mps_node: SimulatedNode
+) -> None:
+    """A container starts on that word, so what an older look found is not repeated while a look hangs."""
+    supervisor = await supervisors.start(replace(PATIENT, sync_seconds=0.5, poll_seconds=600.0))
+    await until(supervisor, lambda states: states[ONE].ready, share(ONE))
+    with fault(mps_node, "no-answer"):
+        for _ in range(3):
+            assert not (await state_of(supervisor)).ready
+    await until(supervisor, lambda states: states[ONE].ready, share(ONE))

@@ -175,8 +175,8 @@ async def test_a_slow_start_is_waited_for(mps_node: SimulatedNode, supervisors: 
 
 async def test_a_start_that_is_too_slow_is_told(mps_node: SimulatedNode, supervisors: Supervising) -> None:
     """A Sync does not wait for a slow start: until the daemon listens the state says that it is starting."""
-    mps_node.fail(ONE, "slow-start 2")
-    supervisor = await supervisors.start(replace(FAST, sync_seconds=0.1))
+    mps_node.fail(ONE, "slow-start 3")
+    supervisor = await supervisors.start(replace(FAST, sync_seconds=1.0))
     reasons: set[str] = set()
 
     async def ready() -> bool:

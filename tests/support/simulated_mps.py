@@ -22,6 +22,7 @@ FAST = Timing(
     starting_poll_seconds=0.02,
     start_seconds=20.0,
     sync_seconds=20.0,
+    slow_seconds=20.0,
     verify_seconds=30.0,
     idle_seconds=0.0,
     backoff_first_seconds=0.2,

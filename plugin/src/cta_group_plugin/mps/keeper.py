@@ -1,7 +1,8 @@
-"""Keeps the daemon of one GPU: looks at it again and again, and tells how it is without waiting for a slow one.
+"""Keeps the daemon of one GPU: looks at it again and again, and tells how it is without waiting for one that hangs.
 
-Whoever asks gets what the next look finds, as long as looks at this GPU are quick. A GPU of which they are not, because
-its daemon is silent, the driver hangs or the machine is busy, is told as it is known: no other GPU waits for it.
+Whoever asks gets what the next look finds. A GPU of which a look hangs, or that was found wrong after a long look (its
+daemon silent, the driver without an answer), is told as it is known: no other GPU waits for it. That it is ready is
+only told as long as a look has just found it so: a container starts on that word.
 """
 
 import asyncio
@@ -62,7 +63,7 @@ class DaemonKeeper:
         number = self._looks.next
         self._looks.want_one()
         deadline = self._clock() + self._timing.sync_seconds
-        while not self._is_slow and await self._looks.until_over(number, deadline - self._clock()):
+        while not self._holds_up and await self._looks.until_over(number, deadline - self._clock()):
             if self._state.ready or not self._life.is_starting(self._clock()):
                 return self._state
             number = self._looks.next
@@ -129,13 +130,15 @@ class DaemonKeeper:
         self._metrics.observe_state(self._gpu, state)
 
     @property
-    def _is_slow(self) -> bool:
-        return max(self._looks.seconds, self._looks.last_seconds) > self._timing.sync_seconds
+    def _holds_up(self) -> bool:
+        """Tell whether everybody would wait for a look that probably tells nothing new."""
+        was_slow = self._looks.last_seconds > self._timing.slow_seconds
+        return self._looks.seconds > self._timing.sync_seconds or (was_slow and not self._state.ready)
 
     def _meanwhile(self, demand: MpsDemand) -> MpsState:
         """Return what is known while nobody waits for the look that would tell more."""
         seconds = self._looks.seconds
-        is_old = self._state.ready and seconds > self._timing.command_seconds
+        is_old = self._state.ready and self._looks.seconds_since > self._timing.sync_seconds
         if self._state.trouble or (self._seen_for == demand and not is_old):
             return self._state
         longer_than = max((step for step in _TOLD_SECONDS if step <= seconds), default=0)

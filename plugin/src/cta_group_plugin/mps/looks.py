@@ -15,6 +15,7 @@ class Looks:
         self._began_at = 0.0
         self._one_is_over = asyncio.Event()
         self._one_is_wanted = asyncio.Event()
+        self._ended_at = float("-inf")
         self.last_seconds = 0.0
         """How long the last one that is over took."""
 
@@ -28,6 +29,11 @@ class Looks:
         """How long the one that is under way has taken until now; 0 when none is."""
         return self._clock() - self._began_at if self._begun > self._over else 0.0
 
+    @property
+    def seconds_since(self) -> float:
+        """How long ago the last one ended; infinite when none has."""
+        return self._clock() - self._ended_at
+
     @contextmanager
     def one(self) -> Iterator[None]:
         """Be a look for as long as the block lasts."""
@@ -39,6 +45,7 @@ class Looks:
         finally:
             self.last_seconds = self.seconds
             self._over = self._begun
+            self._ended_at = self._clock()
             over, self._one_is_over = self._one_is_over, asyncio.Event()
             over.set()
 

@@ -18,8 +18,10 @@ class Timing:
     """Between two looks at a daemon that was just started."""
     start_seconds: float = 10.0
     """A daemon listens this long after its start, or is told as not listening."""
-    sync_seconds: float = 1.0
-    """How long one Sync waits for the slowest GPU; a GPU whose last look took longer is not waited for at all."""
+    sync_seconds: float = 2.5
+    """How long one Sync waits for the slowest GPU: long enough to find out that a daemon is silent."""
+    slow_seconds: float = 1.0
+    """A GPU that was not ready after a look that took longer than this is not waited for at all."""
     leave_seconds: float = 15.0
     """A supervisor that stops gives each GPU this long: less than the grace period of its pod."""
     verify_seconds: float = 30.0
@@ -36,5 +38,5 @@ class Timing:
     """A daemon that ran this long begins with the first wait again when it ends."""
 
 
-SIMULATED: Final = Timing(command_seconds=5.0, sync_seconds=2.0)
+SIMULATED: Final = Timing(command_seconds=5.0, sync_seconds=6.0)
 """For simulated daemons: each command is a Python process, which takes its time to start on a busy machine."""
