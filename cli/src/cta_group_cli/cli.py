@@ -5,6 +5,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
+from cta_group_cli import help_texts
 from cta_group_cli.errors import BadInput
 from cta_group_cli.exits import Exit
 from cta_group_cli.outcome import outcome_of
@@ -17,79 +18,6 @@ if TYPE_CHECKING:
 _PROGRAM = "kubectl cta"
 _TIMEOUT_SECONDS = 10.0
 _LONGEST_TIMEOUT_SECONDS = 86400.0
-
-_ABOUT = """\
-Slices of GPUs in CTA groups: who holds what, why something does not run, what a request would get.
-
-examples:
-  kubectl cta top                                     nodes, GPUs, and who holds how much of them
-  kubectl cta explain deployment/llama -n team-a      why it does not run, in one sentence with numbers
-  kubectl cta quota -n team-a                         what the team may hold and holds
-  kubectl cta plan --gpu h100-sxm --groups 32         SMs and memory of such a slice; needs no cluster
-  kubectl cta doctor                                  what is wrong with the nodes and the release, and how to mend it
-
-exit status of every command: 0 fine, 1 something needs a person, 2 it could not be answered"""
-
-_TOP = """\
-Show every node's GPUs (free groups of all, the largest request that fits now, health) and who holds them.
-
-examples:
-  kubectl cta top
-  kubectl cta top gpu-node-7
-  kubectl cta top -o json | jq '.nodes[].gpus[] | select(.free > 0)'
-
-A node whose GPUs are simulated is marked. LARGEST is the largest request that fits on that GPU now: a request is
-always on one GPU, or on whole GPUs. Exit status 1: a GPU is unhealthy, or no node tells."""
-
-_EXPLAIN = """\
-Say in one sentence why a workload does not run, with the numbers behind it.
-
-examples:
-  kubectl cta explain deployment/llama
-  kubectl cta explain sts/llama -n team-a
-  kubectl cta explain pod/llama-0 -o json
-
-The sentence is the operator's (object CTAWorkload). Where it has written none, the answer is read from the objects
-themselves: a quota's refusal from ReplicaSets and events, a pod's gate, conditions and containers.
-Exit status 0: nothing is in the way; 1: something is; 2: no such object."""
-
-_QUOTA = """\
-Show each CTAQuota: groups, used, pending, and the part of each namespace.
-
-examples:
-  kubectl cta quota
-  kubectl cta quota -n team-a        only the quotas of this namespace
-  kubectl cta quota -o json
-
-USED counts waiting pods too. PENDING are groups of pods that the quota keeps from being created: kubectl cta explain
-DEPLOYMENT tells. Below the table: what is wrong with a quota. A namespace that no CTAQuota names is not limited.
-Exit status 1: some are pending, or a quota is not enforced everywhere."""
-
-_PLAN = """\
-Tell what a request gets on a GPU: SMs, the percentage that the driver is given, memory. Needs no cluster.
-
-examples:
-  kubectl cta plan --gpu h100-sxm --groups 32
-  kubectl cta plan --gpu a100-80 --groups 54 --reserve-mib 2048 -o json
-  kubectl cta plan --list
-
-A request is a fraction of one GPU in whole steps, one whole GPU, or several whole GPUs; a plan is about one.
-Exit status 2: no such request, or no such GPU; the sentence says what there is."""
-
-_DOCTOR = """\
-Say what is wrong with the release and its nodes, the worst first, and how to mend each.
-
-examples:
-  kubectl cta doctor
-  kubectl cta doctor gpu-node-7
-  kubectl cta doctor -o json | jq '.findings[] | select(.severity == "error")'
-
-It reads what the nodes publish, Nodes, the release's workloads and pods, webhook, policies, the pods that ask for
-groups and kubelet's feature gates, and lets the API server admit a pod for show (nothing is stored). What you may not
-read is said and not looked at. On a node itself, also without a cluster, driver, MPS and kubelet are asked by
-  kubectl -n cta-group exec ds/cta-group-plugin -- cta-group-plugin doctor
-Exit status 1: a finding that is an error or a warning; what is only worth knowing (info) leaves it 0. 2: no such node,
-or the cluster does not answer."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -109,63 +37,81 @@ _Commands: TypeAlias = "argparse._SubParsersAction[_Parser]"  # noqa: SLF001 - t
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog=_PROGRAM, description=_ABOUT, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = _Parser(prog=_PROGRAM, description=help_texts.ABOUT, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     _add_top(commands)
     _add_explain(commands)
     _add_quota(commands)
     _add_plan(commands)
+    _add_align(commands)
     _add_doctor(commands)
     return parser
 
 
 def _add_top(commands: _Commands) -> None:
-    top = _command(commands, "top", "nodes, GPUs, and who holds how much of them", _TOP)
+    top = _command(commands, "top", "nodes, GPUs, and who holds how much of them", help_texts.TOP)
     top.add_argument("node", nargs="?", metavar="NODE", help="only this node")
     _add_connection(top, with_namespace=False)
     top.set_defaults(run=_run_top)
 
 
 def _add_explain(commands: _Commands) -> None:
-    explain = _command(commands, "explain", "why a workload does not run, in one sentence with numbers", _EXPLAIN)
+    explain = _command(
+        commands, "explain", "why a workload does not run, in one sentence with numbers", help_texts.EXPLAIN
+    )
     explain.add_argument("object", metavar="KIND/NAME", help="deployment/llama, sts/llama, job/batch, pod/llama-0, ...")
     _add_connection(explain, with_namespace=True)
     explain.set_defaults(run=_run_explain)
 
 
 def _add_quota(commands: _Commands) -> None:
-    quota = _command(commands, "quota", "what each team may hold, and holds", _QUOTA)
+    quota = _command(commands, "quota", "what each team may hold, and holds", help_texts.QUOTA)
     _add_connection(quota, with_namespace=True)
     quota.set_defaults(run=_run_quota)
 
 
 def _add_plan(commands: _Commands) -> None:
-    plan = _command(commands, "plan", "what a request would get; needs no cluster", _PLAN)
+    plan = _command(commands, "plan", "what a request would get; needs no cluster", help_texts.PLAN)
     what = plan.add_mutually_exclusive_group(required=True)
     what.add_argument("--gpu", metavar="PROFILE", help="GPU by its short name: h100-sxm, l4, ...")
     what.add_argument("--list", action="store_true", help="list every GPU that is known, with its groups")
     plan.add_argument("--groups", type=int, metavar="N", help="CTA groups that a pod would ask for; needed with --gpu")
-    plan.add_argument(
+    _add_reserve(plan)
+    plan.set_defaults(run=_run_plan)
+
+
+def _add_align(commands: _Commands) -> None:
+    what_for = "what admission would set in the vLLM servers of a manifest; needs no cluster"
+    align = _command(commands, "align", what_for, help_texts.ALIGN, outputs=("json", "yaml"))
+    align.add_argument("-f", "--filename", required=True, metavar="FILE", help="manifest; - reads standard input")
+    align.add_argument("--gpu", required=True, metavar="PROFILE", help="GPU by its short name: h100-sxm, l4, ...")
+    _add_reserve(align)
+    align.set_defaults(run=_run_align)
+
+
+def _add_reserve(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
         "--reserve-mib",
         type=int,
         default=DEFAULT_RESERVE_MIB,
         metavar="MIB",
         help="memory of the GPU that is never given out, as set in the chart (default: %(default)s)",
     )
-    plan.set_defaults(run=_run_plan)
 
 
 def _add_doctor(commands: _Commands) -> None:
-    doctor = _command(commands, "doctor", "what is wrong with nodes and release, and how to mend it", _DOCTOR)
+    doctor = _command(commands, "doctor", "what is wrong with nodes and release, and how to mend it", help_texts.DOCTOR)
     doctor.add_argument("node", nargs="?", metavar="NODE", help="only this node")
     _add_connection(doctor, with_namespace=False)
     doctor.set_defaults(run=_run_doctor)
 
 
-def _command(commands: _Commands, name: str, what_for: str, about: str) -> argparse.ArgumentParser:
+def _command(
+    commands: _Commands, name: str, what_for: str, about: str, outputs: Sequence[str] = ("json",)
+) -> argparse.ArgumentParser:
     formatter = argparse.RawDescriptionHelpFormatter
     parser = commands.add_parser(name, help=what_for, description=about, formatter_class=formatter)
-    parser.add_argument("-o", "--output", choices=["json"], help="print facts for programs instead of a table")
+    parser.add_argument("-o", "--output", choices=outputs, help="print facts for programs instead of a table")
     return parser
 
 
@@ -235,6 +181,12 @@ def _run_plan(arguments: argparse.Namespace) -> Exit:
     if arguments.groups is None:
         raise BadInput("--groups is missing: say how many CTA groups, such as --groups 32")
     return show_plan(arguments.gpu, arguments.groups, reserve_mib=arguments.reserve_mib, as_json=bool(arguments.output))
+
+
+def _run_align(arguments: argparse.Namespace) -> Exit:
+    from cta_group_cli.align import show_alignment
+
+    return show_alignment(arguments.filename, arguments.gpu, reserve_mib=arguments.reserve_mib, output=arguments.output)
 
 
 def _run_doctor(arguments: argparse.Namespace) -> Exit:

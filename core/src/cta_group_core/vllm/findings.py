@@ -16,6 +16,7 @@ from cta_group_core.vllm.environment import is_known
 from cta_group_core.vllm.flags import Flag
 from cta_group_core.vllm.gpu import GpuKind
 from cta_group_core.vllm.memory import for_weights_and_cache_mib
+from cta_group_core.vllm.model_size import ModelSize
 from cta_group_core.vllm.plan import Server, cache_room_mib
 
 SHORTEST_START_SECONDS = 240
@@ -93,20 +94,28 @@ class WeightsAnswer:
     warning: str = ""
 
 
-def judge_weights(server: Server, kinds: Sequence[GpuKind]) -> WeightsAnswer:
-    """Compare the model's weights with what the slice has for them on every kind of GPU."""
+def judge_weights(server: Server, kinds: Sequence[GpuKind], *, fits_length: bool) -> WeightsAnswer:
+    """Compare the model's weights with what the slice has for them on every kind of GPU.
+
+    ``fits_length``: vLLM is told to take the longest context that fits.
+    """
     size, model = server.size, server.arguments.model
     if size is None:
         return WeightsAnswer()
     room = cache_room_mib(server) + size.weights_mib
-    if size.weights_mib < room:
-        return WeightsAnswer(warning=_context_warning(server, room - size.weights_mib))
+    if _at_most_mib(size) < room:
+        return WeightsAnswer(warning="" if fits_length else _context_warning(server, room - size.weights_mib))
     share = min(server.shares, key=lambda one: one.limit_mib)
     text = (
         f"the weights of {model} take about {size.weights_mib} MiB ({size.known}), and vLLM has {max(0, room)} MiB for "
         f"weights and KV cache in {share}: {_smallest(server, kinds)}"
     )
     return WeightsAnswer(refused=text) if size.exact else WeightsAnswer(warning=text)
+
+
+def _at_most_mib(size: ModelSize) -> int:
+    """Return the weights as they may be at most: a name rounds."""
+    return size.weights_mib if size.exact else size.weights_mib * 21 // 20
 
 
 def _smallest(server: Server, kinds: Sequence[GpuKind]) -> str:
@@ -119,7 +128,7 @@ def _smallest(server: Server, kinds: Sequence[GpuKind]) -> str:
 
 
 def _smallest_on(server: Server, kind: GpuKind) -> int | None:
-    weights = server.size.weights_mib if server.size is not None else 0
+    weights = _at_most_mib(server.size) if server.size is not None else 0
     load = server.load(planned=True)
     for share in kind.slices():
         try:

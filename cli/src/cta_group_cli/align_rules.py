@@ -1,0 +1,206 @@
+"""What admission and its policies would say to each workload of a manifest, as facts."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from cta_group_cli.manifest_pods import ManifestContainer, containers_of
+from cta_group_cli.manifests import Manifests, PodTemplate
+from cta_group_core.names import (
+    ANNOTATION_ALIGN,
+    ANNOTATION_CONTAINER,
+    ANNOTATION_GROUPS,
+    ANNOTATION_MULTI_CONTAINER,
+    DEFAULT_RESOURCE_NAME,
+)
+from cta_group_core.vllm.detect import Detected, detect
+from cta_group_core.vllm.findings import misleading_variables, protected_variables
+from cta_group_core.vllm.gpu import GpuKind
+from cta_group_core.vllm.judge import Case, Judgement, judge
+from cta_group_core.vllm.reading import Value, reading_of
+
+_RESOURCE = DEFAULT_RESOURCE_NAME
+_WHOLE_GPU = "nvidia.com/gpu"
+_ENGINE = "vllm"
+_MOST_DIGITS = 9
+
+
+@dataclass(slots=True)
+class WorkloadAnswer:
+    """One workload: what was found, and what would be done."""
+
+    kind: str
+    namespace: str
+    name: str
+    container: str | None = None
+    engine: str | None = None
+    version: str | None = None
+    argv_form: str | None = None
+    groups: int | None = None
+    read: dict[str, Value] = field(default_factory=dict)
+    edits: list[dict[str, str | None]] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the public form."""
+        return {
+            "kind": self.kind,
+            "namespace": self.namespace,
+            "name": self.name,
+            "container": self.container,
+            "engine": self.engine,
+            "version": self.version,
+            "argvForm": self.argv_form,
+            "groups": self.groups,
+            "read": self.read,
+            "edits": self.edits,
+            "refused": self.refused,
+            "warnings": self.warnings,
+        }
+
+
+def answers(manifests: Manifests, kind: GpuKind) -> list[WorkloadAnswer]:
+    """Return the answer for each pod that the manifests describe, on one kind of GPU."""
+    return [_answer(template, manifests, kind) for template in manifests.templates()]
+
+
+def _answer(template: PodTemplate, manifests: Manifests, kind: GpuKind) -> WorkloadAnswer:
+    answer = WorkloadAnswer(template.kind, template.namespace, template.name)
+    containers = containers_of(template, manifests)
+    asked = _asked(template, containers, answer)
+    _judge_requests(template, manifests, containers, asked, answer)
+    detection = detect(
+        [one.facts for one in containers], template.labels, named=template.annotations.get(ANNOTATION_CONTAINER)
+    )
+    for index in asked:
+        answer.refused += protected_variables(containers[index].facts)
+        answer.warnings += misleading_variables(containers[index].facts)
+    answer.groups = sum(asked.values()) or None
+    for groups in asked.values():
+        if not kind.takes(groups):
+            answer.refused.append(f"{groups} groups are not allowed on {kind.product}: {kind.units.allowed()}")
+    if detection.found is None:
+        answer.warnings += [detection.reason] if detection.reason else []
+        return answer
+    index = next(at for at, one in enumerate(containers) if one.facts is detection.found.container)
+    _describe(detection.found, answer)
+    answer.refused += [f"container {answer.container}: {mistake}" for mistake in containers[index].mistakes]
+    if index in asked:
+        answer.groups = asked[index]
+        case = _case(template, manifests, containers[index], detection.found, answer)
+        _fit(replace(case, kinds=[kind]), template, answer)
+    else:
+        answer.warnings.append(_without_groups(containers[index]))
+    return answer
+
+
+def _describe(found: Detected, answer: WorkloadAnswer) -> None:
+    answer.container, answer.engine, answer.version = found.container.name, _ENGINE, found.version
+    answer.argv_form = str(found.arguments.form)
+    answer.read = reading_of(found.arguments)
+
+
+def _without_groups(container: ManifestContainer) -> str:
+    name = container.facts.name
+    whole = container.limits.get(_WHOLE_GPU) or container.requests.get(_WHOLE_GPU)
+    if whole is not None and container.asks(_WHOLE_GPU) == 0:
+        return f"container {name} asks for {whole} of {_WHOLE_GPU}, which is counted in whole GPUs: ask for {_RESOURCE}"
+    return f"container {name} looks like vLLM and asks for no groups; its arguments were not fitted"
+
+
+def _asked(template: PodTemplate, containers: Sequence[ManifestContainer], answer: WorkloadAnswer) -> dict[int, int]:
+    """Return the groups that containers ask for, by their index; the annotation counts as admission would take it."""
+    found = {index: one.asks(_RESOURCE) for index, one in enumerate(containers) if one.asks(_RESOURCE)}
+    text = template.annotations.get(ANNOTATION_GROUPS)
+    if found or text is None:
+        return found
+    if not (len(text) <= _MOST_DIGITS and text.isascii() and text.isdecimal() and int(text) > 0):
+        answer.warnings.append(f"annotation {ANNOTATION_GROUPS}: {text!r} is not a whole number above 0")
+        return {}
+    named = template.annotations.get(ANNOTATION_CONTAINER)
+    if named is not None:
+        targets = [index for index, one in enumerate(containers) if one.facts.name == named]
+    else:
+        targets = [index for index, one in enumerate(containers) if one.asks(_WHOLE_GPU)] or list(
+            range(len(containers))
+        )
+    if len(targets) != 1:
+        names = ", ".join(one.facts.name for one in containers)
+        answer.warnings.append(
+            f"annotation {ANNOTATION_GROUPS}: which of {names} gets the groups? Say {ANNOTATION_CONTAINER}"
+        )
+        return {}
+    return {targets[0]: int(text)}
+
+
+def _judge_requests(
+    template: PodTemplate,
+    manifests: Manifests,
+    containers: Sequence[ManifestContainer],
+    asked: dict[int, int],
+    answer: WorkloadAnswer,
+) -> None:
+    """Refuse what the policies of the chart refuse."""
+    replaced = ANNOTATION_GROUPS in template.annotations
+    mixed = [
+        one.facts.name
+        for index, one in enumerate(containers)
+        if one.asks(_WHOLE_GPU) and not (replaced and index in asked)
+    ]
+    if asked and mixed:
+        answer.refused.append(
+            f"{_RESOURCE} and {_WHOLE_GPU} (container {mixed[0]}) are in one pod: ask for one of them"
+        )
+    if len(asked) > 1 and template.annotations.get(ANNOTATION_MULTI_CONTAINER) != "true":
+        names = ", ".join(containers[index].facts.name for index in asked)
+        answer.refused.append(
+            f"containers {names} ask for groups each and may land on several GPUs: let one ask, or say "
+            f'{ANNOTATION_MULTI_CONTAINER}: "true"'
+        )
+    for one in containers_of(template, manifests, "initContainers"):
+        if one.asks(_RESOURCE):
+            answer.refused.append(f"init container {one.facts.name} asks for groups; only a regular container may")
+    for one in containers:
+        limit, request = one.limits.get(_RESOURCE), one.requests.get(_RESOURCE)
+        if request is not None and request != limit:
+            answer.refused.append(
+                f"container {one.facts.name} requests {request} groups and its limit is {limit or 'not set'}: "
+                "both must be the same"
+            )
+
+
+def _case(
+    template: PodTemplate, manifests: Manifests, container: ManifestContainer, found: Detected, answer: WorkloadAnswer
+) -> Case:
+    return Case(
+        found,
+        answer.groups or 0,
+        (),
+        labels=template.labels,
+        probes=container.probes,
+        services=list(manifests.of_kind("Service", template.namespace)),
+        service_links=template.spec.get("enableServiceLinks") is not False,
+    )
+
+
+def _fit(case: Case, template: PodTemplate, answer: WorkloadAnswer) -> None:
+    judgement = judge(case)
+    answer.refused += [one for one in judgement.refused if one not in answer.refused]
+    small = judgement.alignment is None
+    answer.refused += judgement.too_small if small else ()
+    answer.warnings += [one for one in judgement.warnings if not (small and one in judgement.too_small)]
+    _tell_edits(judgement, template.annotations.get(ANNOTATION_ALIGN), answer)
+
+
+def _tell_edits(judgement: Judgement, mode: str | None, answer: WorkloadAnswer) -> None:
+    aligned = judgement.alignment
+    if aligned is None or not aligned.edits:
+        return
+    if aligned.not_patchable:
+        answer.warnings.insert(0, f"not changed: {aligned.not_patchable}")
+    elif mode in {"off", "report"}:
+        wanted = " ".join(f"{edit.flag}={edit.after}" for edit in aligned.edits)
+        answer.warnings.insert(0, f"not changed, because {ANNOTATION_ALIGN} is {mode}: {wanted} would be set")
+    else:
+        answer.edits = [edit.as_json() for edit in aligned.edits]

@@ -1,0 +1,164 @@
+"""Containers of a manifest as the rules look at them: their words, and what surrounds them in the same input."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+import yaml
+
+from cta_group_cli.manifests import Json, Manifests, PodTemplate
+from cta_group_core.errors import InvalidText
+from cta_group_core.quantities import parse_count
+from cta_group_core.vllm.detect import ContainerFacts
+from cta_group_core.vllm.findings import Probes
+from cta_group_core.vllm.surroundings import Surroundings, resolve_variables
+
+_PERIOD_SECONDS, _FAILURES = 10, 3
+"""What the API server fills in for a probe."""
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestContainer:
+    """One container of a template."""
+
+    facts: ContainerFacts
+    probes: Probes
+    limits: Mapping[str, str]
+    requests: Mapping[str, str]
+    mistakes: tuple[str, ...]
+    """What the API server refuses in its words."""
+
+    def asks(self, resource: str) -> int:
+        """Return how much of a resource it asks for; 0 for what is no whole number."""
+        text = self.limits.get(resource) or self.requests.get(resource) or "0"
+        try:
+            return parse_count(text)
+        except InvalidText:
+            return 0
+
+
+def containers_of(template: PodTemplate, manifests: Manifests, field: str = "containers") -> list[ManifestContainer]:
+    """Return the containers of a template, read beside the ConfigMaps of the same input."""
+    maps = manifests.of_kind("ConfigMap", template.namespace)
+    volumes = {str(one.get("name")): one for one in _objects(template.spec.get("volumes"))}
+    return [_container(one, maps, volumes) for one in _objects(template.spec.get(field))]
+
+
+def _container(one: Json, maps: Mapping[str, Json], volumes: Mapping[str, Json]) -> ManifestContainer:
+    resources = _mapping(one.get("resources"))
+    probes = [_mapping(one.get(name)) for name in ("startupProbe", "livenessProbe", "readinessProbe")]
+    command, mistakes = _words(one, "command")
+    args, more_mistakes = _words(one, "args")
+    return ManifestContainer(
+        facts=ContainerFacts(
+            name=str(one.get("name", "")),
+            image=str(one.get("image", "")),
+            command=command,
+            args=args,
+            ports=tuple(_whole(port.get("containerPort"), 0) for port in _objects(one.get("ports"))),
+            probe_paths=tuple(str(_mapping(probe.get("httpGet")).get("path", "")) for probe in probes),
+            surroundings=_surroundings(one, maps, volumes),
+        ),
+        probes=Probes(_patience(probes[0]), _patience(probes[1])),
+        limits=_texts(resources.get("limits")),
+        requests=_texts(resources.get("requests")),
+        mistakes=(*mistakes, *more_mistakes),
+    )
+
+
+def _words(one: Json, field: str) -> tuple[tuple[str, ...], list[str]]:
+    value = one.get(field)
+    given: Sequence[Any] = value if isinstance(value, list) else [] if value is None else [value]
+    mistakes = [
+        f"{field}[{index}] is {word!r} and no text: write it in quotes"
+        for index, word in enumerate(given)
+        if not isinstance(word, str)
+    ]
+    if not isinstance(value, list | None):
+        mistakes = [f"{field} is {value!r} and no list of texts"]
+    return tuple(word if isinstance(word, str) else str(word) for word in given), mistakes
+
+
+def _patience(probe: Json) -> int | None:
+    if not probe:
+        return None
+    period = _whole(probe.get("periodSeconds"), _PERIOD_SECONDS)
+    return _whole(probe.get("initialDelaySeconds"), 0) + period * _whole(probe.get("failureThreshold"), _FAILURES)
+
+
+def _surroundings(one: Json, maps: Mapping[str, Json], volumes: Mapping[str, Json]) -> Surroundings:
+    given: list[tuple[str, str | None]] = []
+    unseen = False
+    for source in _objects(one.get("envFrom")):
+        data = _data(maps, _mapping(source.get("configMapRef")).get("name"))
+        unseen = unseen or data is None
+        given += [(f"{source.get('prefix', '')}{key}", text.replace("$", "$$")) for key, text in (data or {}).items()]
+    for variable in _objects(one.get("env")):
+        given.append((str(variable.get("name")), _value(variable, maps)))
+    files = dict(_files(one, maps, volumes))
+    return Surroundings(resolve_variables(given), unseen, files, dict(_configs(files)))
+
+
+def _value(variable: Json, maps: Mapping[str, Json]) -> str | None:
+    source = variable.get("valueFrom")
+    if source is None:
+        return str(variable.get("value") or "")
+    reference = _mapping(_mapping(source).get("configMapKeyRef"))
+    text = (_data(maps, reference.get("name")) or {}).get(str(reference.get("key")))
+    return None if text is None else text.replace("$", "$$")  # kubelet replaces nothing in it
+
+
+def _data(maps: Mapping[str, Json], name: Any) -> dict[str, str] | None:
+    found = maps.get(str(name))
+    return None if found is None else _texts(found.get("data"))
+
+
+def _files(one: Json, maps: Mapping[str, Json], volumes: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
+    """Yield path and text of each file that a ConfigMap of the input brings into the container."""
+    for mount in _objects(one.get("volumeMounts")):
+        volume = _mapping(volumes.get(str(mount.get("name"))))
+        sources = [volume.get("configMap"), *_objects(_mapping(volume.get("projected")).get("sources"))]
+        for source in sources:
+            reference = _mapping(_mapping(source).get("configMap") or source)
+            data = _data(maps, reference.get("name")) or {}
+            items = {str(item.get("path")): str(item.get("key")) for item in _objects(reference.get("items"))}
+            for path, key in (items or {key: key for key in data}).items():
+                place = _place(mount, path)
+                if place is not None and key in data:
+                    yield place, data[key]
+
+
+def _place(mount: Json, path: str) -> str | None:
+    folder, part = str(mount.get("mountPath", "")), mount.get("subPath")
+    if part is None:
+        return str(PurePosixPath(folder) / path)
+    return folder if str(part) == path else None
+
+
+def _configs(files: Mapping[str, str]) -> Iterator[tuple[str, Mapping[str, object]]]:
+    for path, text in files.items():
+        if not path.endswith((".yaml", ".yml", ".json")):
+            continue
+        try:
+            content = yaml.safe_load(text)
+        except (yaml.YAMLError, ValueError, RecursionError):
+            continue
+        if isinstance(content, dict):
+            yield path, content
+
+
+def _objects(value: Any) -> list[Json]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _mapping(value: Any) -> Json:
+    return value if isinstance(value, dict) else {}
+
+
+def _texts(value: Any) -> dict[str, str]:
+    return {str(key): str(text) for key, text in _mapping(value).items()}
+
+
+def _whole(value: Any, default: int) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else default
