@@ -23,34 +23,29 @@ _FOR_EVER = "trap exit TERM; while :; do sleep 1; done"
 _LOOK_SECONDS = 0.05
 
 
-class Looks:
-    """What somebody saw, each time that they looked."""
-
-    def __init__(self) -> None:
-        self.seen: set[object] = set()
-        self.failed: list[BaseException] = []
-
-
 @contextmanager
-def looking_at(read: Callable[[], object]) -> Iterator[Looks]:
-    """Read something many times a second until the block ends."""
-    looks, over = Looks(), threading.Event()
+def meanwhile(step: Callable[[], object], *, pause_seconds: float = 0.0) -> Iterator[list[object]]:
+    """Do something again and again until the block ends, and yield what came of it; its errors are the test's."""
+    results: list[object] = []
+    failed: list[BaseException] = []
+    over = threading.Event()
 
-    def look() -> None:
+    def do() -> None:
         try:
-            while not over.wait(_LOOK_SECONDS):
-                looks.seen.add(read())
+            while not over.wait(pause_seconds):
+                results.append(step())
         except BaseException as error:  # noqa: BLE001 - the end of a thread: the test raises it
-            looks.failed.append(error)
+            failed.append(error)
 
-    thread = threading.Thread(target=look)
+    thread = threading.Thread(target=do)
     thread.start()
     try:
-        yield looks
+        yield results
     finally:
         over.set()
         thread.join()
-    assert looks.failed == []
+        if failed:
+            raise failed[0]
 
 
 class Arrivals:
@@ -60,14 +55,14 @@ class Arrivals:
         self._plain = plain
         self._numbers = count()
 
-    def some(self, how_many: int = 1) -> None:
-        """Let pods come; the one before last has gone by then, so that groups change hands all the time."""
-        for _ in range(how_many):
-            number = next(self._numbers)
-            if number > 1:
-                self._plain.delete_pod(f"passing-{number - 2}")
-            self._plain.start_pod(f"passing-{number}", 16, _FOR_EVER)
-            self._plain.wait_running(f"passing-{number}")
+    def next(self) -> int:
+        """Let one more come; the one before last has gone by then, so that groups change hands all the time."""
+        number = next(self._numbers)
+        if number > 1:
+            self._plain.delete_pod(f"passing-{number - 2}")
+        self._plain.start_pod(f"passing-{number}", 16, _FOR_EVER)
+        self._plain.wait_running(f"passing-{number}")
+        return number
 
 
 def groups_held(plain: PlainNode) -> list[GroupId]:
@@ -87,15 +82,20 @@ def groups_held(plain: PlainNode) -> list[GroupId]:
     return held
 
 
-def roll(plain: PlainNode, old: str, new: str, arguments: Sequence[str], pods: Arrivals) -> None:
-    """Start ``new``, let kubelet know it, and end ``old``, with pods coming before, between and after."""
-    pods.some()
+def roll(plain: PlainNode, old: str, new: str, arguments: Sequence[str], arrived: Sequence[object]) -> None:
+    """Start ``new``, let kubelet know it, and end ``old``; pods come before, between and after."""
     told = len(registrations(plain, new))
     plain.spawn_plugin(*arguments, program=new)
     wait_for(lambda: len(registrations(plain, new)) > told, f"{new} to register", PATIENCE_SECONDS)
-    pods.some(2)
+    wait_for_more(arrived)
     plain.stop(old)
-    pods.some(2)
+    wait_for_more(arrived)
+
+
+def wait_for_more(arrived: Sequence[object]) -> None:
+    """Wait until two more pods have come: one at least came from its beginning to its end meanwhile."""
+    enough = len(arrived) + 2
+    wait_for(lambda: len(arrived) >= enough, "more pods", PATIENCE_SECONDS)
 
 
 def registrations(plain: PlainNode, program: str) -> list[str]:
@@ -112,12 +112,11 @@ def test_takeover_is_seen_by_nobody(plain: PlainNode) -> None:
     plain.wait_running("steady")
     before = plain.status("steady")["containerID"]
     wait_for(lambda: plain.allocatable() == _ALL, "the node to offer two GPUs", PATIENCE_SECONDS)
-    pods = Arrivals(plain)
-    with looking_at(plain.allocatable) as looks:
-        roll(plain, PLUGIN, SUCCESSOR, (), pods)
-        roll(plain, SUCCESSOR, PLUGIN, ("--device-ids=short",), pods)
-        roll(plain, PLUGIN, SUCCESSOR, ("--device-ids=uuid",), pods)
-    assert looks.seen == {_ALL}
+    with meanwhile(plain.allocatable, pause_seconds=_LOOK_SECONDS) as seen, meanwhile(Arrivals(plain).next) as arrived:
+        roll(plain, PLUGIN, SUCCESSOR, (), arrived)
+        roll(plain, SUCCESSOR, PLUGIN, ("--device-ids=short",), arrived)
+        roll(plain, PLUGIN, SUCCESSOR, ("--device-ids=uuid",), arrived)
+    assert set(seen) == {_ALL}
     assert plain.failed() == []
     held = groups_held(plain)
     assert len(set(held)) == len(held) >= 32 + 16
@@ -135,7 +134,7 @@ def test_upgrade_of_the_release_leaves_no_gap(tools: Tools, team: Team, cluster:
     plugin = ("-n", "cta-group", "daemonset/cta-group-plugin")
     team.start_pod("steady", 32)
     team.wait_running("steady")
-    with looking_at(look) as looks:
+    with meanwhile(look, pause_seconds=_LOOK_SECONDS) as seen:
         tools.kubectl("rollout", "restart", *plugin)
         for number in range(4):
             team.start_pod(f"passing-{number}", 32)
@@ -143,4 +142,4 @@ def test_upgrade_of_the_release_leaves_no_gap(tools: Tools, team: Team, cluster:
         tools.kubectl("rollout", "status", "--timeout=90s", *plugin)
         team.start_pod("after", 32)
         team.wait_running("after")
-    assert looks.seen == {(EIGHT_H100, "True")}
+    assert set(seen) == {(EIGHT_H100, "True")}
