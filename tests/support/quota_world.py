@@ -1,8 +1,8 @@
 """A model of a cohort: namespaces with pods, their ResourceQuotas as an API server keeps them, an operator's writes.
 
 It knows what matters about ResourceQuota and nothing else: ``spec.hard`` is copied to ``status.hard`` some time later,
-a pod is charged at its creation against ``status.hard``, each change gives the object a new version, and a write is
-taken only at the version that it was decided upon.
+a pod is charged at its creation against ``status.hard`` (which limits nothing while it is not there), each change gives
+the object a new version, and a write is taken only at the version that it was decided upon.
 """
 
 from collections.abc import Iterable
@@ -100,7 +100,7 @@ class QuotaWorld:
         """Ask for a pod, as its controller does."""
         space = self.spaces[name]
         limit = space.limit
-        if limit is not None and (limit.enforced is None or space.used + size > limit.enforced):
+        if limit is not None and limit.enforced is not None and space.used + size > limit.enforced:
             space.denied.append(size)
             return
         space.pods.append(size)

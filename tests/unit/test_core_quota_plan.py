@@ -102,13 +102,12 @@ class Cohort(RuleBasedStateMachine):
         assert decided.writes == ()
 
     def below_use(self) -> set[str]:
-        """Return the namespaces whose limit is below what their pods hold."""
+        """Return the namespaces whose limit is in force and below what their pods hold."""
+        limits = {name: (space.limit, space.used) for name, space in self.world.spaces.items()}
         return {
             name
-            for name, space in self.world.spaces.items()
-            if space.limit is not None
-            and min(space.limit.hard, space.limit.hard if space.limit.enforced is None else space.limit.enforced)
-            < space.used
+            for name, (limit, used) in limits.items()
+            if limit is not None and limit.enforced is not None and min(limit.hard, limit.enforced) < used
         }
 
     def allowed_below(self, name: str) -> bool:

@@ -1,19 +1,14 @@
 """Which namespaces a CTAQuota has, what it writes, and what it says, without an API server."""
 
 from cta_group_core.nodes import Condition
-from cta_group_core.quota import QuotaStatus
 from cta_group_core.quota_split import Share
-from cta_group_operator.errors import Forbidden
-from cta_group_operator.metrics import Metrics
 from cta_group_operator.ports import NamespaceView, QuotaView
 from cta_group_operator.reconcile.denied import Denials
-from cta_group_operator.reconcile.events import EventWriter
-from cta_group_operator.reconcile.quota import QuotaReconciler
 from cta_group_operator.reconcile.quota_scope import Keepers, cohort_key, scope_of
 from cta_group_operator.reconcile.quota_snapshot import Observer
 from cta_group_operator.reconcile.quota_status import quota_status
 from cta_group_operator.reconcile.view import ClusterView
-from operator_world import READ_LIMIT, RESOURCE, FakeClock, FakeKube, a_limit, a_pod, a_quota, a_view
+from operator_world import RESOURCE, a_limit, a_pod, a_quota, a_view
 
 LIMIT = "/api/v1/namespaces/{}/resourcequotas/cta-group"
 STATUS = "/apis/ctagroup.dev/v1alpha1/ctaquotas/q/status"
@@ -29,7 +24,10 @@ def ready_of(view: ClusterView, *refused: str) -> Condition:
 def told_of(view: ClusterView, quota: QuotaView, *refused: str) -> dict[str, Condition]:
     """Return the conditions of a quota, by type."""
     snapshot = Observer(view, Keepers(view), Denials(view, RESOURCE)).look(cohort_key(quota))
-    return {one.type: one for one in quota_status(quota, snapshot, refused, RESOURCE).conditions}
+    return {
+        one.type: one
+        for one in quota_status(quota, snapshot, refused=refused, stale={}, resource_name=RESOURCE).conditions
+    }
 
 
 def test_scope_counts_what_is_held_before_the_server_does() -> None:
@@ -82,65 +80,6 @@ def test_ready_says_what_is_missing() -> None:
     view.quotas.put(a_quota("q", 64, "a"))
     view.limits.put(a_limit("a", None, 8))
     assert (ready_of(view).reason, "rename" in ready_of(view).message) == ("NameTaken", True)
-
-
-def reconciler(view: ClusterView, kube: FakeKube) -> QuotaReconciler:
-    """Return a reconciler of that view."""
-    return QuotaReconciler(
-        view,
-        kube,
-        FakeClock(),
-        metrics=Metrics("test"),
-        events=EventWriter(kube, FakeClock(), "me"),
-        denials=Denials(view, RESOURCE),
-        read_limit=READ_LIMIT,
-        resource_name=RESOURCE,
-    )
-
-
-async def test_a_round_lowers_and_the_next_raises() -> None:
-    """A raise that needs what another namespace has is not written before the lowering was seen to be enforced."""
-    view, kube = a_view("a", "b"), FakeKube()
-    view.quotas.put(a_quota("q", 100, "a", "b"))
-    view.limits.put(a_limit("a", "q", 90))
-    view.limits.put(a_limit("b", "q", 10))
-    await reconciler(view, kube).reconcile("q")
-    assert kube.writes == [("merge", LIMIT.format("a") + "/status"), ("merge", LIMIT.format("a"))]
-    assert kube.objects[LIMIT.format("a")]["spec"] == {"hard": {f"requests.{RESOURCE}": "50"}}
-
-
-async def test_the_status_is_written_once() -> None:
-    """A second round over the same snapshot writes nothing, even before the watch showed the first one's status."""
-    view, kube = a_view("a"), FakeKube()
-    view.quotas.put(a_quota("q", 64, "a"))
-    view.limits.put(a_limit("a", "q", 64))
-    quotas = reconciler(view, kube)
-    await quotas.reconcile("q")
-    assert kube.writes == [("merge", STATUS)]
-    await quotas.reconcile("q")
-    assert len(kube.writes) == 1
-
-
-async def test_a_refused_write_is_told() -> None:
-    """What the API server refuses is in the status, in its words."""
-    view, kube = a_view("a"), FakeKube(failures=[Forbidden("403: no quotas here")])
-    view.quotas.put(a_quota("q", 64, "a"))
-    await reconciler(view, kube).reconcile("q")
-    status = QuotaStatus.model_validate(kube.objects[STATUS]["status"])
-    assert (status.conditions[0].reason, status.conditions[0].message) == ("WriteRefused", "403: no quotas here")
-
-
-async def test_only_a_quota_that_is_really_gone_loses_its_limits() -> None:
-    """A CTAQuota that is not known here but exists keeps its ResourceQuotas; one that is gone does not."""
-    view, kube = a_view("a"), FakeKube()
-    view.limits.put(a_limit("a", "q", 64))
-    path = "/apis/ctagroup.dev/v1alpha1/ctaquotas/q"
-    kube.objects |= {path: {}, LIMIT.format("a"): {}}
-    await reconciler(view, kube).reconcile("q")
-    assert kube.writes == []
-    del kube.objects[path]
-    await reconciler(view, kube).reconcile("q")
-    assert kube.writes == [("delete", LIMIT.format("a"))]
 
 
 def test_overcommitted_and_foreign_are_told() -> None:

@@ -20,6 +20,8 @@ CONDITION_CONFLICT = "NamespaceConflict"
 """True while another, older CTAQuota selects a namespace of this one too and keeps it."""
 CONDITION_RECLAIMING = "Reclaiming"
 """True while pods wait for groups that the quota owns and has lent to others of its cohort."""
+CONDITION_STALE = "UsageStale"
+"""True while the cluster charges groups to no pod that is known: its count is behind, or pods lack our label."""
 CONDITION_FOREIGN = "ForeignResourceQuota"
 """True while a ResourceQuota that people made limits, or pretends to limit, the same resource."""
 

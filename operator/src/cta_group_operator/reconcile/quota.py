@@ -1,6 +1,6 @@
 """CTAQuotas become ResourceQuotas: read the cohort, decide, write what may be written now, tell the status once."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from cta_group_core.conditions import merge_conditions
 from cta_group_core.quota import QuotaStatus
@@ -10,6 +10,7 @@ from cta_group_operator.metrics import Metrics
 from cta_group_operator.ports import Clock, KubeApi, LimitView, PodView, QuotaView
 from cta_group_operator.reconcile.denied import Denials
 from cta_group_operator.reconcile.events import EventWriter
+from cta_group_operator.reconcile.quota_charges import Charges
 from cta_group_operator.reconcile.quota_limits import LimitWriter, ReadLimit
 from cta_group_operator.reconcile.quota_scope import Keepers, Scope, members_of
 from cta_group_operator.reconcile.quota_snapshot import Observer, Snapshot
@@ -23,7 +24,10 @@ _log = EventLog(__name__)
 
 
 class QuotaReconciler:
-    """One round a cohort, or a CTAQuota of no cohort. Rounds must not overlap: namespaces move between cohorts."""
+    """One round a cohort, or a CTAQuota of no cohort. Rounds must not overlap: namespaces move between cohorts.
+
+    ``look_again``: has another round for a key after some seconds.
+    """
 
     def __init__(
         self,
@@ -35,6 +39,7 @@ class QuotaReconciler:
         events: EventWriter,
         denials: Denials,
         read_limit: ReadLimit,
+        look_again: Callable[[str, float], None],
         resource_name: str,
     ) -> None:
         self._view = view
@@ -45,6 +50,8 @@ class QuotaReconciler:
         self._observer = Observer(view, self._keepers, denials)
         self._limits = LimitWriter(api, read_limit, resource_name)
         self._waker = Waker(view, api, metrics, denials)
+        self._charges = Charges(view, clock)
+        self._look_again = look_again
         self._resource_name = resource_name
         self._written = LastWritten[QuotaStatus]()
         self._stuck: set[str] = set()
@@ -65,8 +72,26 @@ class QuotaReconciler:
         if snapshot.plan.writes and not any(refused.values()):
             return  # the writes come back as events, and the round after them tells the status
         for quota in snapshot.quotas:
-            await self._tell(quota, quota_status(quota, snapshot, refused[quota.ref.name], self._resource_name))
+            name = quota.ref.name
+            await self._tell(
+                quota,
+                quota_status(
+                    quota,
+                    snapshot,
+                    refused=refused[name],
+                    stale=self._charges.stale(snapshot.scopes[name]),
+                    resource_name=self._resource_name,
+                ),
+            )
+        seconds = self._charges.seconds_left(snapshot.scopes.values())
+        if seconds is not None:
+            self._look_again(key, seconds)
         await self._waker.wake_in(_at_their_limits(snapshot))
+
+    def forget(self) -> None:
+        """Start afresh: another replica may have decided meanwhile."""
+        self._stuck.clear()
+        self._charges.forget()
 
     async def _act(self, key: str, snapshot: Snapshot) -> dict[str, list[str]]:
         """Make the writes; return for each CTAQuota what the API server refused. Raises Conflict at the end."""

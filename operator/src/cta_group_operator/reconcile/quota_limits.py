@@ -6,12 +6,13 @@ first, at the version whose ``status.used`` was read, and in the spec right afte
 """
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any, Final
 
 from cta_group_core.names import LABEL_QUOTA, QUOTA_OBJECT_NAME
 from cta_group_core.quota import quota_key
 from cta_group_core.quota_plan import Write
-from cta_group_operator.errors import Forbidden, NotFound, Rejected
+from cta_group_operator.errors import Conflict, Forbidden, NotFound, Rejected
 from cta_group_operator.logs import EventLog
 from cta_group_operator.ports import Json, KubeApi, LimitView
 from cta_group_operator.resources import RESOURCE_QUOTAS
@@ -50,7 +51,7 @@ class LimitWriter:
         """Set the limit of a namespace; ``limit`` is its ResourceQuota as it was decided upon."""
         body = self._body(write)
         if limit is None:
-            await self._api.create(RESOURCE_QUOTAS.path(write.namespace), body)
+            await self._create(write, body)
         else:
             version = limit.resource_version
             if limit.enforced is not None and limit.enforced > write.hard:
@@ -59,12 +60,25 @@ class LimitWriter:
             await self._api.merge_patch(_path(limit), body)
         _log.info("quota_written", quota=write.quota, namespace=write.namespace, groups=write.hard)
 
+    async def _create(self, write: Write, body: Json) -> None:
+        """Make a limit that is in force at once: without ``status.hard`` it limits nothing until somebody has counted.
+
+        With it, and nothing counted yet, the API server refuses pods ("status unknown for quota").
+        """
+        made = await self._api.create(RESOURCE_QUOTAS.path(write.namespace), body)
+        path = RESOURCE_QUOTAS.path(write.namespace, QUOTA_OBJECT_NAME)
+        with suppress(Conflict, NotFound):  # it is counted already, or somebody else deleted it
+            await self._set_enforced(path, made["metadata"]["resourceVersion"], write.hard)
+
     async def enforce(self, limit: LimitView, hard: int) -> str:
         """Set what the API server goes by; return the version that this gave."""
-        body = {"metadata": {"resourceVersion": limit.resource_version}, "status": {"hard": {self._key: str(hard)}}}
-        answer = await self._api.merge_patch(f"{_path(limit)}/status", body)
-        version: str = answer["metadata"]["resourceVersion"]
-        return version
+        return await self._set_enforced(_path(limit), limit.resource_version, hard)
+
+    async def _set_enforced(self, path: str, version: str, hard: int) -> str:
+        body = {"metadata": {"resourceVersion": version}, "status": {"hard": {self._key: str(hard)}}}
+        answer = await self._api.merge_patch(f"{path}/status", body)
+        given: str = answer["metadata"]["resourceVersion"]
+        return given
 
     async def delete_all(self, limits: Iterable[LimitView]) -> list[str]:
         """Delete ResourceQuotas; return what the API server said where it refused."""

@@ -1,6 +1,6 @@
 """Which namespaces belong to which CTAQuota, and what each of them has now."""
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from cta_group_core.names import QUOTA_OBJECT_NAME
@@ -116,9 +116,7 @@ def scope_of(
     found = {space: limit for space in own if (limit := view.limits.get(QUOTA_OBJECT_NAME, space)) is not None}
     taken = tuple(space for space, limit in found.items() if limit.quota is None)
     limits = {space: limit for space, limit in found.items() if limit.quota is not None}
-    uncounted = {space for space in own if space not in limits or limits[space].used is None}
-    held = _groups_held(view, uncounted) if uncounted else {}
-    shares = _Shares(view, quota, held, denied, ending or {})
+    shares = _Shares(view, quota, denied, ending or {})
     return Scope(
         shares=tuple(shares.of(space, limits.get(space)) for space in own if space not in taken),
         limits=limits,
@@ -131,20 +129,22 @@ def scope_of(
 
 @dataclass(frozen=True, slots=True)
 class _Shares:
-    """Makes the shares of one CTAQuota. ``held``: groups of pods in namespaces that nobody counts yet."""
+    """Makes the shares of one CTAQuota."""
 
     view: ClusterView
     quota: QuotaView
-    held: Mapping[str, int]
     denied: Mapping[str, tuple[int, ...]]
     ending: Mapping[str, int]
 
     def of(self, space: str, limit: LimitView | None) -> Share:
         """Return what a namespace has. The ResourceQuota of another CTAQuota is taken over like a new one."""
-        denied, held = self.denied.get(space, ()), self.held.get(space, 0)
+        denied = self.denied.get(space, ())
+        if limit is None or limit.used is None:  # the API server does not count yet
+            used = sum(pod.groups for pod in self.view.pods_in(space))
+        else:
+            used = limit.used
         if limit is None:
-            return Share(space, None, used=held, denied=denied)
-        used = held if limit.used is None else limit.used
+            return Share(space, None, used=used, denied=denied)
         if limit.quota != self.quota.ref.name:
             return Share(space, None, used=used, denied=denied, inherited=self._inherited(limit))
         ending = min(used, self.ending.get(space, 0))
@@ -154,12 +154,3 @@ class _Shares:
         """Return what a ResourceQuota holds within the same cohort before it is taken over."""
         owner = self.view.quotas.get(limit.quota) if limit.quota else None
         return limit.held if owner is not None and cohort_key(owner) == cohort_key(self.quota) else 0
-
-
-def _groups_held(view: ClusterView, namespaces: Container[str]) -> dict[str, int]:
-    """Return what pods hold in namespaces that the API server does not count yet."""
-    held: dict[str, int] = {}
-    for pod in view.pods:
-        if not pod.is_over and pod.ref.namespace in namespaces:
-            held[pod.ref.namespace] = held.get(pod.ref.namespace, 0) + pod.groups
-    return held

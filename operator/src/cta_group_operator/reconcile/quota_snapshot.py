@@ -87,8 +87,7 @@ class Observer:
         return {name: amount for name, amount in above.items() if amount > 0}
 
     def _pods_of(self, scope: Scope) -> list[PodView]:
-        spaces = {share.namespace for share in scope.shares}
-        return [pod for pod in self._view.pods if pod.ref.namespace in spaces and not pod.is_over]
+        return [pod for share in scope.shares for pod in self._view.pods_in(share.namespace)]
 
 
 def _choose(

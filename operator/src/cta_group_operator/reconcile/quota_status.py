@@ -1,7 +1,8 @@
 """What a CTAQuota's status says about a snapshot. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from cta_group_core.names import LABEL_REQUESTS
 from cta_group_core.nodes import Condition, ConditionStatus
 from cta_group_core.quota import (
     CONDITION_CONFLICT,
@@ -9,6 +10,7 @@ from cta_group_core.quota import (
     CONDITION_OVERCOMMITTED,
     CONDITION_READY,
     CONDITION_RECLAIMING,
+    CONDITION_STALE,
     NamespaceShare,
     QuotaStatus,
     Reclaim,
@@ -22,8 +24,14 @@ from cta_group_operator.reconcile.quota_snapshot import Snapshot
 _NAMES_TOLD = 5
 
 
-def quota_status(quota: QuotaView, snapshot: Snapshot, refused: Sequence[str], resource_name: str) -> QuotaStatus:
-    """Return the status without transition times. ``refused``: writes that the API server did not take, in words."""
+def quota_status(
+    quota: QuotaView, snapshot: Snapshot, *, refused: Sequence[str], stale: Mapping[str, int], resource_name: str
+) -> QuotaStatus:
+    """Return the status without transition times.
+
+    ``refused``: writes that the API server did not take, in words. ``stale``: groups that are charged to nobody, by
+    namespace.
+    """
     name = quota.ref.name
     scope, standing = snapshot.scopes[name], snapshot.standing[name]
     shares = tuple(
@@ -42,6 +50,7 @@ def quota_status(quota: QuotaView, snapshot: Snapshot, refused: Sequence[str], r
             _ready(scope, snapshot.plan.members[name], refused),
             _overcommitted(quota, scope, standing),
             _reclaiming(quota, snapshot),
+            _stale(stale),
             _conflict(scope),
             _foreign(scope, resource_name),
         ),
@@ -71,8 +80,8 @@ def _unfinished(scope: Scope, plan: MemberPlan) -> tuple[str, str] | None:
     """Return reason and words of what is on its way."""
     if uncounted := [space for space, limit in scope.limits.items() if None in (limit.enforced, limit.used)]:
         told = (
-            f"quota not initialised yet by the cluster in {_names(uncounted)}: no pod that asks for groups is let in "
-            "there before kube-controller-manager has counted it"
+            f"quota not initialised yet by the cluster in {_names(uncounted)}: pods that ask for groups are refused "
+            "there until kube-controller-manager has counted"
         )
         return "NotInitialised", told
     if not plan.is_settled or scope.leaving:
@@ -107,6 +116,17 @@ def _reclaiming(quota: QuotaView, snapshot: Snapshot) -> Condition:
     if quota.spec.reclaim is Reclaim.DELETE:
         return _condition(CONDITION_RECLAIMING, "Deleting", f"{told}, and pods are deleted for them", holds=True)
     return _condition(CONDITION_RECLAIMING, "Waiting", told, holds=True)
+
+
+def _stale(stale: Mapping[str, int]) -> Condition:
+    if not stale:
+        return _condition(CONDITION_STALE, "Counted", "", holds=False)
+    told = ", ".join(f"{groups} in {space}" for space, groups in sorted(stale.items())[:_NAMES_TOLD])
+    told = (
+        f"groups are charged to no pod that is known ({told}) and count as used: kube-controller-manager has not "
+        f"counted since their pods ended, or pods that hold them lack the label {LABEL_REQUESTS}"
+    )
+    return _condition(CONDITION_STALE, "ChargedToNobody", told, holds=True)
 
 
 def _conflict(scope: Scope) -> Condition:

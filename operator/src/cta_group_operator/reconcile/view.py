@@ -64,10 +64,12 @@ class ClusterView:
         self._children: defaultdict[str, set[str]] = defaultdict(set)
         self._failures_about: defaultdict[str, dict[str, FailureEvent]] = defaultdict(dict)
         self._pods_of: defaultdict[str, dict[str, PodView]] = defaultdict(dict)
+        self._pods_in: defaultdict[str, dict[str, PodView]] = defaultdict(dict)
         for store in self.controllers.values():
             store.subscribe(self._index_controller)
         self.failures.subscribe(self._index_failure)
         self.pods.subscribe(self._index_pod)
+        self.pods.subscribe(self._index_namespace)
         self.cta_nodes.subscribe(self._forget_room)
 
     def room_of(self, node: CtaNodeView) -> Room:
@@ -112,6 +114,10 @@ class ClusterView:
     def pods_of(self, uid: str) -> tuple[PodView, ...]:
         """Return the pods that an object controls directly."""
         return tuple(self._pods_of.get(uid, {}).values())
+
+    def pods_in(self, namespace: str) -> tuple[PodView, ...]:
+        """Return the pods of a namespace that have not ended."""
+        return tuple(pod for pod in self._pods_in.get(namespace, {}).values() if not pod.is_over)
 
     def newest_failure(self, uid: str) -> FailureEvent | None:
         """Return the newest event about a pod that a controller could not create."""
@@ -158,3 +164,12 @@ class ClusterView:
                 del self._pods_of[before.owner.uid]
         if after is not None and after.owner is not None:
             self._pods_of[after.owner.uid][after.ref.uid] = after
+
+    def _index_namespace(self, before: PodView | None, after: PodView | None) -> None:
+        if before is not None:
+            pods = self._pods_in[before.ref.namespace]
+            pods.pop(before.ref.uid, None)
+            if not pods:
+                del self._pods_in[before.ref.namespace]
+        if after is not None:
+            self._pods_in[after.ref.namespace][after.ref.uid] = after

@@ -56,7 +56,7 @@ class Work:
         self.placement = Placement(
             view, api, clock, metrics=metrics, events=events, enabled=settings.placement, tell=self._pod_must_be_told
         )
-        quota = QuotaReconciler(
+        self._quota = QuotaReconciler(
             view,
             api,
             clock,
@@ -64,6 +64,7 @@ class Work:
             events=events,
             denials=self._denials,
             read_limit=read_limit,
+            look_again=self._look_at_quota_again,
             resource_name=settings.resource_name,
         )
         self._explainer = WorkloadReconciler(
@@ -71,7 +72,7 @@ class Work:
         )
         self._quotas = WorkQueue[str](
             "quota",
-            quota.reconcile,
+            self._quota.reconcile,
             clock=clock,
             metrics=metrics,
             concurrency=1,  # namespaces move between quotas, and quotas between cohorts
@@ -107,6 +108,7 @@ class Work:
         for queue in self._queues.values():
             queue.rest()
         self.placement.forget()
+        self._quota.forget()
         self._explainer.figures.clear()
 
     def loops(self) -> dict[str, Callable[[], Coroutine[Any, Any, Any]]]:
@@ -152,6 +154,9 @@ class Work:
         if controller is not None and controller.owner is not None:
             self._mark_top(controller.ref, controller.owner)
         await self._explainer.reconcile(top)
+
+    def _look_at_quota_again(self, key: str, after_seconds: float) -> None:
+        self._quotas.mark(key, after_seconds)
 
     def _subscribe(self) -> None:
         view = self._view

@@ -1,0 +1,155 @@
+"""Rounds of the work on quotas: what is written, in which order, and what the status says, without an API server."""
+
+from dataclasses import replace
+
+from cta_group_core.quota import QuotaStatus, Reclaim
+from cta_group_operator.errors import Forbidden
+from cta_group_operator.metrics import Metrics
+from cta_group_operator.ports import ControllerView
+from cta_group_operator.reconcile.denied import Denials
+from cta_group_operator.reconcile.events import EventWriter
+from cta_group_operator.reconcile.quota import QuotaReconciler
+from cta_group_operator.reconcile.view import ClusterView
+from operator_world import READ_LIMIT, RESOURCE, FakeClock, FakeKube, a_limit, a_pod, a_quota, a_view, ref
+
+LIMIT = "/api/v1/namespaces/{}/resourcequotas/cta-group"
+STATUS = "/apis/ctagroup.dev/v1alpha1/ctaquotas/q/status"
+
+
+def reconciler(
+    view: ClusterView, kube: FakeKube, clock: FakeClock | None = None, later: list[float] | None = None
+) -> QuotaReconciler:
+    """Return a reconciler of that view; ``later`` gets the seconds after which it wants to look again."""
+    return QuotaReconciler(
+        view,
+        kube,
+        clock or FakeClock(),
+        metrics=Metrics("test"),
+        events=EventWriter(kube, FakeClock(), "me"),
+        denials=Denials(view, RESOURCE),
+        read_limit=READ_LIMIT,
+        look_again=lambda _, seconds: (later if later is not None else []).append(seconds),
+        resource_name=RESOURCE,
+    )
+
+
+async def test_a_round_lowers_and_the_next_raises() -> None:
+    """A raise that needs what another namespace has is not written before the lowering was seen to be enforced."""
+    view, kube = a_view("a", "b"), FakeKube()
+    view.quotas.put(a_quota("q", 100, "a", "b"))
+    view.limits.put(a_limit("a", "q", 90))
+    view.limits.put(a_limit("b", "q", 10))
+    await reconciler(view, kube).reconcile("q")
+    assert kube.writes == [("merge", LIMIT.format("a") + "/status"), ("merge", LIMIT.format("a"))]
+    assert kube.objects[LIMIT.format("a")]["spec"] == {"hard": {f"requests.{RESOURCE}": "50"}}
+
+
+async def test_quotas_that_wait_for_each_other_let_go() -> None:
+    """Two quotas whose full namespaces changed places are helped by deleting what each still holds of the other's."""
+    view, kube = a_view("a", "b"), FakeKube()
+    view.quotas.put(a_quota("q", 64, "b"))
+    view.quotas.put(a_quota("r", 64, "a"))
+    for space, owner in (("a", "q"), ("b", "r")):
+        view.limits.put(a_limit(space, owner, 64, used=64))
+        view.pods.put(replace(a_pod("web", 64), ref=ref("Pod", f"web-{space}", space, "v1")))
+        kube.objects[LIMIT.format(space)] = {}
+    quotas = reconciler(view, kube)
+
+    async def deletes(name: str) -> list[str]:
+        await quotas.reconcile(name)
+        return [path for verb, path in kube.writes if verb == "delete"]
+
+    assert await deletes("q") == []
+    assert await deletes("r") == [LIMIT.format("b")]
+    view.limits.remove(("b", "cta-group"))
+    assert await deletes("q") == [LIMIT.format("b"), LIMIT.format("a")]
+    view.limits.remove(("a", "cta-group"))
+    await quotas.reconcile("q")
+    assert kube.writes[-2:] == [("create", LIMIT.format("b")), ("merge", LIMIT.format("b") + "/status")]
+    await quotas.reconcile("r")
+    assert kube.writes[-2:] == [("create", LIMIT.format("a")), ("merge", LIMIT.format("a") + "/status")]
+
+
+async def test_charges_without_pods_are_told_when_they_last() -> None:
+    """What is charged to no pod is told after a while, not while the cluster's own count follows a moment later."""
+    view, kube, clock, later = a_view("a"), FakeKube(), FakeClock(), list[float]()
+    view.quotas.put(a_quota("q", 64, "a"))
+    view.limits.put(a_limit("a", "q", 64, used=32))
+    quotas = reconciler(view, kube, clock, later)
+    await quotas.reconcile("q")
+    assert (stale_in(kube), later) == ("False", [15.0])
+    clock.now += 15
+    await quotas.reconcile("q")
+    assert (stale_in(kube), later) == ("True", [15.0])
+    view.limits.put(replace(a_limit("a", "q", 64), resource_version="2"))
+    await quotas.reconcile("q")
+    assert (stale_in(kube), later) == ("False", [15.0])
+
+
+def stale_in(kube: FakeKube) -> str:
+    """Return the status of the condition that was written last."""
+    conditions = QuotaStatus.model_validate(kube.objects[STATUS]["status"]).conditions
+    return next(one.status.value for one in conditions if one.type == "UsageStale")
+
+
+async def test_a_borrower_is_limited_before_its_pod_is_deleted() -> None:
+    """An owner that takes its groups back has the borrower lowered first, then the pod deleted, and says why."""
+    view, kube = a_view("a", "b"), FakeKube()
+    more = {"cohort": "c", "reclaim": "delete"}
+    for name, space in (("q", "a"), ("r", "b")):
+        quota = a_quota(name, 32, space)
+        view.quotas.put(replace(quota, spec=quota.spec.model_copy(update={**more, "reclaim": Reclaim.DELETE})))
+    view.limits.put(a_limit("a", "q", 0))
+    view.limits.put(a_limit("b", "r", 64, used=64))
+    failure = (
+        'pods "x" is forbidden: exceeded quota: cta-group, requested: requests.nvidia.com/cta-group=32, '
+        "used: requests.nvidia.com/cta-group=0, limited: requests.nvidia.com/cta-group=0"
+    )
+    view.controllers["ReplicaSet"].put(
+        ControllerView(ref("ReplicaSet", "web", "a"), "1", (32,), wanted=1, failure=failure)
+    )
+    for name in ("old", "young"):
+        pod = a_pod(name, 32, created=f"2026-0{1 + (name == 'young')}-01")
+        view.pods.put(replace(pod, ref=ref("Pod", name, "b", "v1")))
+        kube.objects[f"/api/v1/namespaces/b/pods/{name}"] = {}
+    await reconciler(view, kube).reconcile("cohort/c")
+    assert kube.writes[:3] == [
+        ("merge", LIMIT.format("b") + "/status"),
+        ("merge", LIMIT.format("b")),
+        ("delete", "/api/v1/namespaces/b/pods/young"),
+    ]
+    assert [verb for verb, path in kube.writes[3:] if "/events/" in path] == ["create"]
+
+
+async def test_the_status_is_written_once() -> None:
+    """A second round over the same snapshot writes nothing, even before the watch showed the first one's status."""
+    view, kube = a_view("a"), FakeKube()
+    view.quotas.put(a_quota("q", 64, "a"))
+    view.limits.put(a_limit("a", "q", 64))
+    quotas = reconciler(view, kube)
+    await quotas.reconcile("q")
+    assert kube.writes == [("merge", STATUS)]
+    await quotas.reconcile("q")
+    assert len(kube.writes) == 1
+
+
+async def test_a_refused_write_is_told() -> None:
+    """What the API server refuses is in the status, in its words."""
+    view, kube = a_view("a"), FakeKube(failures=[Forbidden("403: no quotas here")])
+    view.quotas.put(a_quota("q", 64, "a"))
+    await reconciler(view, kube).reconcile("q")
+    status = QuotaStatus.model_validate(kube.objects[STATUS]["status"])
+    assert (status.conditions[0].reason, status.conditions[0].message) == ("WriteRefused", "403: no quotas here")
+
+
+async def test_only_a_quota_that_is_really_gone_loses_its_limits() -> None:
+    """A CTAQuota that is not known here but exists keeps its ResourceQuotas; one that is gone does not."""
+    view, kube = a_view("a"), FakeKube()
+    view.limits.put(a_limit("a", "q", 64))
+    path = "/apis/ctagroup.dev/v1alpha1/ctaquotas/q"
+    kube.objects |= {path: {}, LIMIT.format("a"): {}}
+    await reconciler(view, kube).reconcile("q")
+    assert kube.writes == []
+    del kube.objects[path]
+    await reconciler(view, kube).reconcile("q")
+    assert kube.writes == [("delete", LIMIT.format("a"))]
