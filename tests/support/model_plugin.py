@@ -10,6 +10,7 @@ import grpc
 from cta_group_core.health.evidence import Epoch
 from cta_group_core.health.record import HealthRecord, dump_record
 from cta_group_plugin.accounts import AccountKeeper
+from cta_group_plugin.allocator import Allocator
 from cta_group_plugin.answers import Rules
 from cta_group_plugin.ceilings import CeilingKeeper
 from cta_group_plugin.driver_threads import Asker
@@ -18,7 +19,7 @@ from cta_group_plugin.health_record import RecordKeeper
 from cta_group_plugin.kubelet_api import deviceplugin_v1beta1_pb2 as api
 from cta_group_plugin.metrics import Metrics
 from cta_group_plugin.ports import GpuEvent, MpsControl, PodDevices, PodResources
-from cta_group_plugin.service import Allocator, DevicePluginService, Stream
+from cta_group_plugin.service import DevicePluginService, Stream
 from cta_group_plugin.settings import EnforcementSettings
 from cta_group_plugin.state import NodeState
 from cta_group_plugin.testing.kubelet_model import Refused

@@ -14,6 +14,7 @@ from cta_group_plugin import __version__
 from cta_group_plugin.accounts import AccountKeeper
 from cta_group_plugin.adapters.cdi_files import CdiFiles
 from cta_group_plugin.adapters.state_folder import host_marks
+from cta_group_plugin.allocator import Allocator
 from cta_group_plugin.answers import CdiRules, Rules
 from cta_group_plugin.ceilings import CeilingKeeper
 from cta_group_plugin.charge import ChargeKeeper
@@ -31,7 +32,7 @@ from cta_group_plugin.probes import ProbeChecks, ProbeServer, on_loop
 from cta_group_plugin.publish import Publisher
 from cta_group_plugin.registrar import Registrar
 from cta_group_plugin.report import NodeReport
-from cta_group_plugin.service import Allocator, DevicePluginService
+from cta_group_plugin.service import DevicePluginService
 from cta_group_plugin.settings import DeviceList, RunSettings, SourceKind, Topology
 from cta_group_plugin.specifications import SpecificationKeeper
 from cta_group_plugin.state import NodeState, NodeView
