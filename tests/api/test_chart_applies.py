@@ -113,6 +113,8 @@ def _quota(name: str, **spec: object) -> Json:
         {"namespaceSelector": {"matchLabels": {"team": "a"}}},
         {"namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "In", "values": ["a", "b"]}]}},
         {"namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "Exists"}]}, "groups": 0},
+        {"namespaces": ["a"], "perPod": {"max": 128}},
+        {"namespaces": ["a"], "cohort": "research", "borrowingLimit": 0, "reclaim": "delete"},
     ],
 )
 def test_a_good_quota_is_taken(api: ApiClient, spec: Json) -> None:
@@ -142,6 +144,15 @@ def test_a_good_quota_is_taken(api: ApiClient, spec: Json) -> None:
         ({"namespaces": ["a", "a"]}, "Duplicate value"),
         ({"namespaces": ["Team_A"]}, "should match"),
         ({"namespaces": ["a"], "groups": -1}, "should be greater than or equal to 0"),
+        (
+            {"namespaces": ["a"], "borrowingLimit": 8},
+            "spec: borrowingLimit and reclaim need a cohort to borrow from; say its name in cohort",
+        ),
+        (
+            {"namespaces": ["a"], "reclaim": "delete"},
+            "spec: borrowingLimit and reclaim need a cohort to borrow from; say its name in cohort",
+        ),
+        ({"namespaces": ["a"], "perPod": {}}, "spec.perPod.max: Required value"),
         ({"namespaces": ["a"], "group": 1}, 'unknown field "spec.group"'),
     ],
 )
@@ -179,7 +190,7 @@ def test_people_see_what_they_ask_first(kubectl: Kubectl) -> None:
     """Short names and columns work: ``kubectl get ctaq``."""
     kubectl.apply(_quota("shown", namespaces=["team-a"]))
     table = kubectl.run("get", "ctaq", "chart-shown").stdout.splitlines()
-    assert table[0].split() == ["NAME", "GROUPS", "USED", "PENDING", "READY", "AGE"]
+    assert table[0].split() == ["NAME", "GROUPS", "USED", "PENDING", "BORROWED", "LENT", "READY", "AGE"]
     assert table[1].split()[:2] == ["chart-shown", "256"]
     for short in ("ctan", "ctaw", "cta"):
         assert kubectl.run("get", short, "--all-namespaces").returncode == 0

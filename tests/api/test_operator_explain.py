@@ -60,6 +60,23 @@ def test_a_replica_set_is_woken(cluster: GpuCluster, operator: OperatorProcess) 
     assert operator.metric("cta_group_pokes_total") == before + 1
 
 
+def test_groups_of_a_pod_that_is_being_deleted(cluster: GpuCluster) -> None:
+    """A pod is charged until it is gone: the sentence names it, and the latest moment of its end."""
+    cluster.add_node("one", [])
+    cluster.declare_quota(32)
+    cluster.wait_enforced(32)
+    cluster.create_pod("first", 32)
+    cluster.wait_bound("first")  # no kubelet is there to end it
+    path = f"/api/v1/namespaces/{cluster.namespace}/pods/first"
+    cluster.api.delete(f"{path}?gracePeriodSeconds=600")
+    until = cluster.api.get(path)["metadata"]["deletionTimestamp"]
+    cluster.deploy("web", 32)
+    cluster.wait_told("Deployment", "web", f"groups come back: 32 when pod first has ended, by {until}")
+    cluster.api.delete(f"{path}?gracePeriodSeconds=0")
+    wait_for(lambda: [pod["metadata"]["name"] for pod in cluster.pods()] != ["first"], "the pod to go")
+    wait_for(lambda: len(cluster.pods()) == 1, "the pod of the Deployment", PATIENCE_SECONDS)
+
+
 def test_stateful_set_and_job_are_explained(cluster: GpuCluster) -> None:
     """Controllers that have no condition for it are explained by their events."""
     cluster.declare_quota(32)
