@@ -191,7 +191,7 @@ def test_no_pod_is_sent_to_a_machine_by_what_another_said(
 
 
 def test_nodes_that_cannot_be_listed_cost_no_ctanode(fleet: Fleet, operator: OperatorProcess) -> None:
-    """While the operator's list of nodes is refused, and after it saw none, every CTANode stays."""
+    """While the operator's list of nodes is refused, and when it works again, every CTANode is the one of before."""
     role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/cta-group-operator"
     for number in range(10):
         name = f"{fleet.prefix}-{number}"

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from cta_group_core.workload import WorkloadOwner, WorkloadStatus
@@ -65,6 +66,27 @@ async def test_a_pod_whose_release_was_cut_short_is_released_by_the_next_leaders
     led = asyncio.ensure_future(run_all(work))
     await until(lambda: ("json", "/api/v1/namespaces/team-a/pods/waits") in kube.writes, "the release")
     await lose_the_lease(led, work)
+
+
+async def test_a_list_of_nodes_that_is_empty_once_deletes_nothing() -> None:
+    """While no node is there no pod is sent anywhere, and every CTANode counts again when the nodes are back."""
+    view, kube = a_view(), FakeKube()
+    for number in range(200):
+        a_node(view, f"n{number}", 128)
+    work = a_work(view, kube)
+    work.begin()
+    led = asyncio.ensure_future(run_all(work))
+    nodes = list(view.nodes)
+    view.nodes.replace([], "900")
+    view.pods.put(a_pod("waits"))
+    await until(lambda: any("pod-waits/status" in path for _, path in kube.writes), "the explanation of the pod")
+    released = ("json", "/api/v1/namespaces/team-a/pods/waits")
+    assert released not in kube.writes
+    view.nodes.replace([replace(node, resource_version="901") for node in nodes], "901")
+    await until(lambda: released in kube.writes, "the release")
+    await lose_the_lease(led, work)
+    assert len(view.cta_nodes) == 200
+    assert [path for verb, path in kube.writes if verb == "delete"] == []
 
 
 async def test_a_replica_that_does_not_lead_keeps_nothing_to_do() -> None:
