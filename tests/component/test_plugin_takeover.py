@@ -75,6 +75,23 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
+async def test_a_kubelet_that_drops_the_newer_process_with_the_older_one_gets_it_again(node: FakeNode) -> None:
+    """Kubelet before 1.37 knows plugins by their resource only; that the older one still serves is not in the way."""
+    older = AsyncExitStack()
+    async with node.kubelet() as kubelet:
+        await older.enter_async_context(plugin_on(node))
+        await kubelet.until(lambda kubelet: bool(kubelet.devices))
+        async with plugin_on(successor_on(node)):
+            await kubelet.until(is_second)
+            assert kubelet.endpoint
+            await kubelet.endpoint.stop_listening()
+            await kubelet.until(lambda kubelet: len(kubelet.registered) == 3 and "Healthy" in kubelet.devices.values())
+            await older.aclose()
+            assert len(kubelet.registered) == 3
+            (held,) = await kubelet.admit(pod("a"), [Ask("main", 32)])
+            assert len(held.ids) == 32
+
+
 async def test_the_older_process_comes_back_when_the_newer_one_is_gone(node: FakeNode) -> None:
     """A new version that ends at once leaves the node served by the one that still runs."""
     async with registered_plugin(node) as kubelet:

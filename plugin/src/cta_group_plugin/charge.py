@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 from zlib import crc32
 
-from cta_group_plugin.socket_files import is_served, socket_identity
+from cta_group_plugin.socket_files import SocketIdentity, is_served, socket_identity
 from cta_group_plugin.state import NodeState, NodeView
 
 _LOOK_SECONDS: Final = 0.05
@@ -55,11 +55,15 @@ class ChargeKeeper:
             self.look()
             await asyncio.sleep(_LOOK_SECONDS)
 
+    def has_newer(self, own: SocketIdentity | None) -> bool:
+        """Tell whether another process serves a socket that was made after ``own``; any counts when there is none."""
+        self._list_sockets()
+        return any(_came_after(path, own) for path in self._others)
+
     def look(self) -> bool:
         """Look once, some microseconds while nobody else is there, and return whether another one is in charge."""
-        self._list_sockets()
-        since = self._registered_since()
-        in_charge = any(self._came_after(path, since) for path in self._others)
+        name = self._state.view.registered_as
+        in_charge = self.has_newer(socket_identity(self._folder / name) if name else None)
         if in_charge != self._state.view.other_in_charge:
             self._state.learn_charge(other_in_charge=in_charge)
         return in_charge
@@ -72,14 +76,10 @@ class ChargeKeeper:
         sockets = self._folder.glob(f"{self._ours_begin_with}*.sock")
         self._others = tuple(path for path in sockets if not path.name.startswith(self.own_begin_with))
 
-    def _registered_since(self) -> int | None:
-        name = self._state.view.registered_as
-        own = socket_identity(self._folder / name) if name else None
-        return own[-1] if own else None
 
-    def _came_after(self, path: Path, since: int | None) -> bool:
-        found = socket_identity(path)
-        return found is not None and (since is None or found[-1] > since) and is_served(path)
+def _came_after(path: Path, own: SocketIdentity | None) -> bool:
+    found = socket_identity(path)
+    return found is not None and (own is None or found[-1] > own[-1]) and is_served(path)
 
 
 def _changed_at(folder: Path) -> int:

@@ -224,7 +224,7 @@ class Registrar:
 
     async def _while_followed(self, registration: _Registration, kubelet: SocketIdentity) -> None:
         """Leave a kubelet that ended our stream to the process that took over, or both would register for ever."""
-        while registration.stream.ended.is_set() and self._charge.look():
+        while registration.stream.ended.is_set() and self._charge.has_newer(registration.identity):
             if socket_identity(self._folder / _KUBELET_SOCKET) != kubelet:
                 return
             await asyncio.sleep(_LOOK_SECONDS)
