@@ -159,7 +159,7 @@ def test_api_server_away_delays_nothing_on_the_node(plain: PlainNode) -> None:
     # Ends once when it is told to, and runs on after its restart.
     plain.start_pod("restarting", 32, f"echo >> {FLAGS}/starts; [ -e {FLAGS}/go ] || {_until_flag('go')}; {_FOR_EVER}")
     plain.wait_running("restarting")
-    plain.cluster.stop_component("kube-apiserver")
+    plain.cluster.stop_component("kube-apiserver", signal.SIGKILL)  # a polite end takes it twenty seconds
     try:
         registered = plain.registrations()
         plain.stop(PLUGIN, signal.SIGKILL)
