@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from cta_group_core.vllm.arguments import Arguments, read_arguments
 from cta_group_core.vllm.flags import Flag
-from cta_group_core.vllm.surroundings import Surroundings, expand_references, resolve_variables
+from cta_group_core.vllm.surroundings import Surroundings
 from cta_group_core.vllm.words import Form
 
 UTILIZATION = Flag.GPU_MEMORY_UTILIZATION
@@ -187,36 +187,6 @@ def test_scripts_that_call_each_other_have_an_end() -> None:
     assert not read_arguments(["bash", "/a.sh"], None, Surroundings(files=files)).line.readable
 
 
-@pytest.mark.parametrize(
-    ("text", "expanded", "unresolved"),
-    [
-        ("--port=$(PORT)", "--port=8000", ()),
-        ("$(PORT)$(PORT)", "80008000", ()),
-        ("$(NOT)", "$(NOT)", ("$(NOT)",)),
-        ("$(SECRET)", "$(SECRET)", ("$(SECRET)",)),
-        ("$$(PORT)", "$(PORT)", ()),
-        ("$PORT $( $", "$PORT $( $", ()),
-    ],
-)
-def test_kubelet_s_references_are_put_in(text: str, expanded: str, unresolved: tuple[str, ...]) -> None:
-    """Known variables are replaced, a doubled dollar is one, everything else stays."""
-    found = expand_references(text, {"PORT": "8000", "SECRET": None})
-    assert (found.text, found.unresolved) == (expanded, unresolved)
-
-
-def test_a_variable_may_use_those_before_it() -> None:
-    """Also one whose value is not known, which makes it unknown itself."""
-    given_variables = [("A", "1"), ("B", "$(A)2"), ("C", None), ("D", "$(C)"), ("A", "3")]
-    assert resolve_variables(given_variables) == {"A": "3", "B": "12", "C": None, "D": None}
-
-
-def test_a_reference_in_a_list_is_read_from_the_environment() -> None:
-    """`--max-model-len=$(LEN)` has the value of the variable."""
-    found = read_arguments(["vllm", "serve", "$(M)"], ["--max-model-len", "$(LEN)"], Surroundings({"LEN": "8k"}))
-    assert found.model_length().value == 8000
-    assert (found.model, found.model_known) == ("$(M)", False)
-
-
 _OPERATORS = [
     "'",
     '"',
@@ -256,15 +226,12 @@ def test_reading_a_script_is_total(text: str) -> None:
         "A=xxxxxxxxxxxxxxxx\n" + "A=$A$A\n" * 40 + "vllm serve m --port $A",
         "A=(x y)\n" + 'A=("${A[@]}" "${A[@]}")\n' * 40 + 'vllm serve m --port "${A[@]}"',
         "bash /again.sh;" * 50,
+        "A=" + "x" * 10_000 + "\n" + "vllm serve m --port $A" + " $A" * 5_000,
+        "vllm serve m --port 1" + " --x=1" * 10_000,
+        'vllm serve m --port "' + "1" * 100_000 + '"',
     ],
 )
 def test_a_script_that_grows_without_end_is_given_up(text: str) -> None:
     """Admission reads what anybody writes: neither memory nor time may grow with what a script would become."""
     found = read_arguments(["sh", "-c", text], None, Surroundings(files={"/again.sh": "bash /again.sh;" * 50}))
     assert found.whole_number(Flag.PORT).value is None
-
-
-def test_variables_that_hold_each_other_twice_are_unknown() -> None:
-    """As in a script."""
-    variables = resolve_variables([("A0", "x" * 100), *((f"A{i + 1}", f"$(A{i})$(A{i})") for i in range(40))])
-    assert variables["A40"] is None

@@ -1,4 +1,4 @@
-"""Which release of vLLM an image has, and which of the flags that the project sets that release knows.
+"""Which release of vLLM an image has, and what of the flags that the project sets that release knows.
 
 Looked up in the source distributions of 0.9.2, 0.10.2, 0.11.0, 0.11.2, 0.12.0, 0.13.0, 0.14.0, 0.16.0, 0.20.2, 0.25.0
 and 0.33.0. The share of memory, the sequences, the tokens, the length and eager mode are in every one of them.
@@ -6,11 +6,8 @@ and 0.33.0. The share of memory, the sequences, the tokens, the length and eager
 
 import re
 
-from cta_group_core.vllm.flags import Flag
-
 Release = tuple[int, ...]
 
-_SINCE = {Flag.KV_CACHE_MEMORY_BYTES: (0, 10, 2)}
 _AUTOMATIC_LENGTH_SINCE = (0, 14, 0)
 # The engine before it refused to start with fewer tokens a step than the longest context, unless told to split prompts.
 _SPLITS_PROMPTS_SINCE = (0, 11, 0)
@@ -20,12 +17,6 @@ def release_of(version: str | None) -> Release | None:
     """Return ``0.27.1`` as numbers that can be compared; None where the version is not known."""
     match = re.match(r"v?(\d+)\.(\d+)\.(\d+)", version or "")
     return tuple(map(int, match.groups())) if match else None
-
-
-def has_flag(version: str | None, flag: Flag) -> bool:
-    """Tell whether a release has a flag for certain."""
-    since = _SINCE.get(flag)
-    return since is None or _is_since(version, since)
 
 
 def fits_length_itself(version: str | None) -> bool:

@@ -12,6 +12,7 @@ _EXPRESSION = re.compile(r"\$(?:\{)?([A-Za-z_][A-Za-z_0-9]*|[@*0-9])(\[[@*]\])?(
 _LIST = re.compile(r"\$\{?@\}?|\$\{\w+\[@\]\}")
 """In quotes, these are as many words as they hold, none too."""
 _MOST_ITEMS = 2000
+_MOST_PUT_IN = 200_000
 _WHITESPACE = re.compile(r"([ \t\r\n]+)")
 
 
@@ -24,6 +25,13 @@ class Variables:
     """``$1`` and the following."""
     arrays: dict[str, list[Word] | None] = field(default_factory=dict)
     texts: dict[str, Word | None] = field(default_factory=dict)
+    room: int = _MOST_PUT_IN
+    """Characters that may still be put in for expressions; what comes after them stays unknown."""
+
+    def takes(self, words: Sequence[Word]) -> bool:
+        """Count what is put in, and tell whether it is not too much yet."""
+        self.room -= sum(len(word.text) + 1 for word in words)
+        return self.room >= 0
 
     def text(self, name: str) -> Word | None:
         """Return a variable's value; None when it is unknown. A variable that nobody set raises KeyError."""
@@ -123,9 +131,10 @@ def _expand_part(part: Part, variables: Variables, builder: _Builder) -> None:
     if match is None or (match.group(3) is not None and not part.text.startswith("${")):
         _put_unknown(part, builder)
     elif name in {"@", "*"}:
-        _put_parameters(part, variables.parameters, builder)
+        _put_parameters(part, variables.parameters if variables.takes(variables.parameters) else (), builder)
     elif match.group(2):
-        _put_array(part, variables.arrays.get(name), builder)
+        items = variables.arrays.get(name)
+        _put_array(part, items if items is not None and variables.takes(items) else None, builder)
     else:
         _put_text(part, match, variables, builder)
 
@@ -167,7 +176,7 @@ def _put_text(part: Part, match: re.Match[str], variables: Variables, builder: _
     else:
         if value is not None and operator in ({":+", "+"} if value.text else {":-", ":=", "+"}):
             value = _default(other, variables)
-    if value is None:
+    if value is None or not variables.takes([value]):
         _put_unknown(part, builder)
     elif part.quote is Quote.DOUBLE:
         builder.add(value.text, value.unresolved)

@@ -4,10 +4,15 @@ It knows what people write around a server's start: quotes, continued lines, com
 here-documents, arrays. It runs nothing.
 """
 
+import re
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import lru_cache
 
+LONGEST_SCRIPT = 16_384
 _OPERATORS = ("&&", "||", ";;", ";", "&", "|", "\n", "(", ")")
+_VARIABLE = re.compile(r"[@*#?$!-]|\d|\w*")
+_PLAIN = re.compile(r'[^"$`\\]*')
 _REDIRECTIONS = ("<<<", "<<-", "<<", "&>>", "&>", ">>", ">&", ">|", "<&", "<>", ">", "<")
 
 
@@ -59,12 +64,15 @@ class RawCommand:
 
 
 class Unreadable(ValueError):
-    """The script ends inside a quote or an expression."""
+    """The script ends inside a quote or an expression, or is too long to be looked at while somebody waits."""
 
 
-def cut(script: str) -> list[RawCommand]:
+@lru_cache(maxsize=64)
+def cut(script: str) -> tuple[RawCommand, ...]:
     """Return the commands of a script in their order, or raise :class:`Unreadable`."""
-    return _Cutter(script).commands()
+    if len(script) > LONGEST_SCRIPT:
+        raise Unreadable(f"it is longer than {LONGEST_SCRIPT} characters")
+    return tuple(_Cutter(script).commands())
 
 
 @dataclass(slots=True)
@@ -111,8 +119,7 @@ class _Cutter:
 
     def _skip_redirection(self) -> bool:
         start = self.at
-        while self.at < len(self.text) and self.text[self.at].isdigit():
-            self.at += 1
+        self.at += len(self.text[start : start + 9]) - len(self.text[start : start + 9].lstrip("0123456789"))
         sign = next((one for one in _REDIRECTIONS if self.text.startswith(one, self.at)), None)
         if sign is None:
             self.at = start
@@ -192,8 +199,10 @@ class _Cutter:
                 parts.append(Part("" if escaped == "\n" else escaped, Quote.DOUBLE))
                 self.at += 2
             else:
-                parts.append(Part(here, Quote.DOUBLE))
-                self.at += 1
+                plain = _PLAIN.match(self.text, self.at + 1)
+                end = plain.end() if plain else self.at + 1
+                parts.append(Part(self.text[self.at : end], Quote.DOUBLE))
+                self.at = end
         raise Unreadable('a " has no end')
 
     def _until(self, end: str, start: int) -> str:
@@ -210,19 +219,10 @@ class _Cutter:
         elif self.text[start + 1 : start + 2] in {"(", "{"}:
             self._nested()
         else:
-            self.at += 1
-            self._name()
+            name = _VARIABLE.match(self.text, start + 1)
+            self.at = name.end() if name else start + 1
         text = self.text[start : self.at]
         return Part(text, quote, replaced=text != "$")
-
-    def _name(self) -> None:
-        if self.text[self.at : self.at + 1] in {"@", "*", "#", "?", "$", "!", "-"} or (
-            self.text[self.at : self.at + 1].isdigit()
-        ):
-            self.at += 1
-            return
-        while self.at < len(self.text) and (self.text[self.at].isalnum() or self.text[self.at] == "_"):
-            self.at += 1
 
     def _nested(self) -> None:
         """Go past ``$(...)`` or ``${...}`` with what is nested in it; quotes inside are gone past too."""

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-LONGEST_TEXT = 100_000
+LONGEST_TEXT = 16_384
 """A longer value counts as unknown: variables that hold each other twice would fill the memory."""
 _NAME = re.compile(r"\$(?:\$|\(([^)]*)\))")
 
@@ -42,13 +42,16 @@ def expand_references(text: str, variables: Mapping[str, str | None]) -> Expande
     image, a service or another webhook may bring the variable.
     """
     unresolved: list[str] = []
+    room = LONGEST_TEXT
 
     def replaced(match: re.Match[str]) -> str:
+        nonlocal room
         name = match.group(1)
         if name is None:
             return "$"
         value = variables.get(name)
-        if value is None:
+        room -= len(value or "")
+        if value is None or room < 0:
             unresolved.append(match.group(0))
             return match.group(0)
         return value

@@ -19,6 +19,7 @@ _WRAPPERS = frozenset({"tini", "dumb-init", "env", "nice", "numactl", "nsys", "s
 ADDITIONAL_ARGS = "VLLM_ADDITIONAL_ARGS"
 """The variable that KServe's script puts behind the arguments of its own."""
 _ADDED = "--added-to-see-where-it-comes-out"
+_MOST_WORDS = 2000
 _PRINTING = frozenset({"echo", "printf", "pip", "pip3", "uv", "test", "[", "[["})
 
 
@@ -65,11 +66,13 @@ def command_line(
 
     Without ``command`` the image's entrypoint runs; it is taken for ``vllm serve``, as in the official image.
     """
-    words = [*_placed("command", command, surroundings), *_placed("args", args, surroundings)]
-    if not words:
+    count = len(command or ()) + len(args or ())
+    if not 0 < count <= _MOST_WORDS:
+        none = "the image's own command runs; setting args would replace it"
         return CommandLine(
-            Form.UNKNOWN, readable=False, reason="the image's own command runs; setting args would replace it"
+            Form.UNKNOWN, readable=False, reason=f"there are more than {_MOST_WORDS} words" if count else none
         )
+    words = [*_placed("command", command, surroundings), *_placed("args", args, surroundings)]
     shell = _shell_at(words, surroundings)
     if shell is not None:
         return _shell_line(words[shell:], surroundings)
@@ -159,7 +162,7 @@ class _Run:
 
     def end_of_args(self) -> int | None:
         """Return where a further parameter comes out among vLLM's words."""
-        if self.parameters is None:
+        if self.parameters is None or "$" not in self.text:
             return None
         return _added_at(run_through(self.text, self.surroundings, [*self.parameters, Word(_ADDED, None)]))
 
