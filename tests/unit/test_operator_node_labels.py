@@ -72,6 +72,19 @@ async def test_labels_go_when_the_node_s_object_was_deleted() -> None:
     assert len(api.writes) == 1
 
 
+async def test_what_was_done_is_not_done_again() -> None:
+    """Whoever sets such a label by hand afterwards keeps it: nobody goes on removing it for ever."""
+    view, api = a_view(), FakeKube()
+    a_node(view, "n", 128)
+    labeller = NodeLabeller(view, api)
+    view.cta_nodes.remove(("", "n"), "2")
+    labeller.left("n")
+    await labeller.reconcile("n")
+    _label(view, {LABEL_GROUPS_PER_GPU: "128"})
+    await labeller.reconcile("n")
+    assert api.writes == []
+
+
 async def test_an_object_that_cannot_be_read_costs_no_label() -> None:
     """It was not deleted: another version of the operator may read it."""
     view, api = a_view(), FakeKube()

@@ -1,13 +1,14 @@
 """Stable facts of a CTANode as labels of its node, for selectors. Never a number that changes with load."""
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from cta_group_core.names import LABEL_GPU_PRODUCT, LABEL_GROUPS_PER_GPU, LABEL_SIMULATED
 from cta_group_core.nodes import NodeStatus
 from cta_group_operator.errors import NotFound
 from cta_group_operator.logs import EventLog
-from cta_group_operator.ports import KubeApi
+from cta_group_operator.ports import KubeApi, NodeView
 from cta_group_operator.reconcile.view import ClusterView
 from cta_group_operator.resources import NODES
 
@@ -24,20 +25,24 @@ class NodeLabeller:
         self._view = view
         self._api = api
         self._left: set[str] = set()
+        """Nodes whose CTANode was deleted and whose labels may still be there."""
 
     def left(self, name: str) -> None:
         """Take note that a CTANode was deleted. One that was only never seen, or cannot be read, is no such thing."""
-        self._left.add(name)
+        if self._view.nodes.get(name) is not None:  # most go with their Node
+            self._left.add(name)
 
     async def reconcile(self, name: str) -> None:
         """Set the labels that differ, and remove those that do not hold any more."""
         node, cta_node = self._view.nodes.get(name), self._view.cta_nodes.get(name)
         if cta_node is not None:
-            self._left.discard(name)
             node = self._view.machine_of(cta_node)
-        if node is None or (cta_node is None and name not in self._left):
-            return
-        wanted = labels_of(cta_node.status) if cta_node is not None else {}
+        if node is not None and (cta_node is not None or name in self._left):
+            await self._label(node, labels_of(cta_node.status) if cta_node is not None else {})
+        self._left.discard(name)  # done, or its Node is gone by now
+
+    async def _label(self, node: NodeView, wanted: Mapping[str, str]) -> None:
+        name = node.facts.name
         changes = {key: wanted.get(key) for key in _LABELS if node.facts.labels.get(key) != wanted.get(key)}
         if not changes:
             return
