@@ -83,7 +83,6 @@ class Spec(Struct, rename="camel"):
     node_selector: dict[str, str] | None = None
     runtime_class_name: str | None = None
     scheduling_gates: list[Gate] | None = None
-    enable_service_links: bool | None = None
 
 
 class Pod(Struct):
