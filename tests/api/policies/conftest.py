@@ -6,13 +6,14 @@ from functools import partial
 import pytest
 
 from chart_rendering import NAMESPACE, Manifest, render
-from cluster_harness.api_client import ApiClient, Json
+from cluster_harness.api_client import ApiClient
 from cluster_harness.control_plane import ControlPlane
 from cluster_harness.errors import ApiError
 from cluster_harness.waiting import wait_for
 from cta_group_core.names import GATE_PLACEMENT
 from group_pods import asking, container, pod
 from kubectl import Kubectl
+from refused_pods import refusal
 
 LABEL = "policies-of-these-tests"
 KINDS = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
@@ -46,15 +47,6 @@ def new_namespace(api: ApiClient, labels: dict[str, str]) -> str:
     return name
 
 
-def refused(api: ApiClient, namespace: str, made: Json) -> str | None:
-    """Create a pod without keeping it; return the refusal's words after the policy's name, None when it is let in."""
-    try:
-        api.create(f"/api/v1/namespaces/{namespace}/pods?dryRun=All", made)
-    except ApiError as error:
-        return error.sentence
-    return None
-
-
 @pytest.fixture(scope="session")
 def policies(control_plane: ControlPlane) -> Iterator[None]:
     """Apply policies, roles and kinds of the default values as a person would, and wait until each policy works."""
@@ -66,7 +58,7 @@ def policies(control_plane: ControlPlane) -> Iterator[None]:
     api.patch("/api/v1/namespaces/kube-system", {"metadata": {"labels": {LABEL: "on"}}})
     namespace = new_namespace(api, {LABEL: "on"})
     for policy, probe in _PROBES.items():
-        wait_for(partial(refused, api, namespace, probe), f"the policy {policy}")
+        wait_for(partial(refusal, api, namespace, probe), f"the policy {policy}")
     _wait_for_gate_policy(api, namespace)
     api.delete(f"/api/v1/namespaces/{namespace}")
     yield

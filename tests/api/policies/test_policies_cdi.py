@@ -5,12 +5,13 @@ from collections.abc import Iterator
 import pytest
 
 from chart_rendering import render
-from cluster_harness.api_client import ApiClient, Json
+from cluster_harness.api_client import ApiClient
 from cluster_harness.control_plane import ControlPlane
 from cluster_harness.errors import ApiError
 from cluster_harness.waiting import wait_for
 from group_pods import asking, container, pod
 from kubectl import Kubectl
+from refused_pods import refusal
 
 _NAME = "environment-with-cdi"
 _LABEL = "policies-with-cdi"
@@ -42,15 +43,6 @@ def tenants(control_plane: ControlPlane) -> Iterator[str]:
     yield name
     api.delete(f"/api/v1/namespaces/{name}")
     admin.run("delete", "-f", "-", objects=policy)
-
-
-def refusal(api: ApiClient, namespace: str, made: Json) -> str | None:
-    """Create a pod without keeping it; return the API server's sentence when it is refused."""
-    try:
-        api.create(f"/api/v1/namespaces/{namespace}/pods?dryRun=All", made)
-    except ApiError as error:
-        return error.sentence
-    return None
 
 
 def test_container_with_a_slice_may_say_what_it_likes(api: ApiClient, tenants: str) -> None:

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from cluster_harness.api_client import ApiClient, Json
-from cluster_harness.errors import ApiError
+from cluster_harness.api_client import ApiClient
 from cluster_harness.waiting import wait_for
 from cta_group_core.names import ANNOTATION_MULTI_CONTAINER
 from gpu_cluster import OURS
 from group_pods import asking, container, pod
+from refused_pods import refusal
 
 
 @pytest.fixture
@@ -24,15 +24,6 @@ def bounded(api: ApiClient, tenants: str) -> Iterator[str]:
     wait_for(lambda: refusal(api, tenants, asking(128)), "the bound to be known to the API server")
     yield tenants
     api.delete(path)
-
-
-def refusal(api: ApiClient, namespace: str, made: Json) -> str | None:
-    """Create a pod without keeping it; return the API server's sentence when it is refused."""
-    try:
-        api.create(f"/api/v1/namespaces/{namespace}/pods?dryRun=All", made)
-    except ApiError as error:
-        return error.sentence
-    return None
 
 
 def test_a_pod_above_the_bound_is_refused_with_what_to_do(api: ApiClient, bounded: str) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+import refused_pods
 from cluster_harness.api_client import ApiClient, Json
 from cluster_harness.control_plane import ControlPlane
 from cluster_harness.errors import ApiError
@@ -22,16 +23,7 @@ def _denied(policy: str, words: str) -> str:
 @pytest.fixture
 def refusal(api: ApiClient, tenants: str) -> Refusal:
     """Return a function that tells why a pod is refused, None when it is let in; no pod is kept."""
-    return lambda made: refusal_in(api, tenants, made)
-
-
-def refusal_in(api: ApiClient, namespace: str, made: Json) -> str | None:
-    """Create a pod without keeping it; return the API server's sentence when it is refused."""
-    try:
-        api.create(f"/api/v1/namespaces/{namespace}/pods?dryRun=All", made)
-    except ApiError as error:
-        return error.sentence
-    return None
+    return lambda made: refused_pods.refusal(api, tenants, made)
 
 
 @pytest.mark.parametrize("groups", [8, 16, 32, 96, 120, 128, 256, 1024])
@@ -138,7 +130,7 @@ def test_pods_that_do_not_ask_are_left_alone(refusal: Refusal) -> None:
 def test_kube_system_is_left_alone(api: ApiClient) -> None:
     """What keeps the cluster running is never refused, even if it breaks every rule."""
     wrong = pod(container(groups=12, env={"CUDA_MPS_A": "1"}), container("b", groups=12))
-    assert refusal_in(api, "kube-system", wrong) is None
+    assert refused_pods.refusal(api, "kube-system", wrong) is None
 
 
 class TestDebugContainers:
