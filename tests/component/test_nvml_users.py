@@ -1,4 +1,4 @@
-"""Who is on a GPU, by the whole plugin process over NVIDIA's binding and a fake library: R27, and a tenant astray."""
+"""Who is on a GPU, by the whole plugin process over NVIDIA's binding and a fake library: late memory, limits left."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -48,7 +48,7 @@ async def four_engines(node: NvmlNode) -> list[Admitted]:
 async def test_an_engine_starts_anew_once_the_memory_of_the_one_before_is_back(
     nvml_library: Path, *, is_named: bool
 ) -> None:
-    """R27: 34 GiB of a killed process come back late. The start waits with a sentence, and goes on by itself."""
+    """34 GiB of a killed process come back late. The start waits with a sentence, and goes on by itself."""
     async with nvml_node(nvml_library, gpu_with(), *NO_MPS) as node:
         first, *_ = await four_engines(node)
         killed, *others = ENGINES

@@ -94,7 +94,7 @@ async def filled(stack: AsyncExitStack, node: GpuNode, tenant: Tenant) -> tuple[
 async def test_engines_that_are_killed_start_again_with_all_their_memory(
     pods_node: GpuNode, gpu: ServedGpu, driver: NvmlSource, quarter: int, figures: Figures
 ) -> None:
-    """R27: four slices fill a GPU. One is killed ten times and started again, one deleted ten times and replaced.
+    """Four slices fill a GPU. One is killed ten times and started again, one deleted ten times and replaced.
 
     20 of 20 replacements get the same memory within 1 %, and no start has to be tried again for want of it.
     """
