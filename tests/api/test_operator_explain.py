@@ -38,28 +38,6 @@ def test_denial_is_explained_and_ends(cluster: GpuCluster, operator: OperatorPro
     wait_for(lambda: operator.metric(f"cta_group_workload_blocked{blocked}") is None, "the metric to be gone")
 
 
-def failed_creations(cluster: GpuCluster) -> int:
-    """Return how often a controller of the namespace was refused a pod."""
-    items = cluster.api.items(f"/api/v1/namespaces/{cluster.namespace}/events?fieldSelector=reason=FailedCreate")
-    return sum(one.get("count") or 1 for one in items)
-
-
-def test_a_replica_set_is_woken(cluster: GpuCluster, operator: OperatorProcess) -> None:
-    """Quota that comes back when another workload ends wakes the denied ReplicaSet instead of its back-off."""
-    cluster.declare_quota(64)
-    cluster.wait_enforced(64)
-    cluster.create_pod("other", 64)
-    cluster.deploy("web", 64)
-    cluster.wait_told("Deployment", "web", "needs 64, quota 64, used 64, short 64")
-    # After ten refusals its controller waits for five seconds and more.
-    wait_for(lambda: failed_creations(cluster) >= 10, "the back-off to grow", PATIENCE_SECONDS)
-    before = operator.metric("cta_group_pokes_total")
-    assert before is not None
-    cluster.api.delete(f"/api/v1/namespaces/{cluster.namespace}/pods/other?gracePeriodSeconds=0")
-    wait_for(lambda: [pod for pod in cluster.pods() if pod["metadata"]["name"] != "other"], "the pod", PATIENCE_SECONDS)
-    assert operator.metric("cta_group_pokes_total") == before + 1
-
-
 def test_groups_of_a_pod_that_is_being_deleted(cluster: GpuCluster) -> None:
     """A pod is charged until it is gone: the sentence names it, and the latest moment of its end."""
     cluster.add_node("one", [])
