@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from admission_endpoint import EndpointThread, webhook_configuration
-from admission_pods import ALSO_SET, FITS_H100_QUARTER, FLAG
+from admission_pods import ALSO_SET, FITS_H100_QUARTER, FLAG, args_of
 from cluster_harness.api_client import ApiClient
 from cluster_harness.control_plane import ControlPlane
 from cluster_harness.waiting import wait_for
@@ -64,11 +64,6 @@ def world(api: ApiClient, namespace: str, tmp_path: Path) -> Iterator[World]:
         made = World(api, namespace, endpoint)
         wait_for(made.is_called, "the API server to call the webhook")
         yield made
-
-
-def args_of(pod: Json) -> list[str]:
-    """Return the arguments of the first container."""
-    return list(pod["spec"]["containers"][0].get("args", []))
 
 
 def gates_of(pod: Json) -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 from cta_group_core.ids import GpuUuid
 from cta_group_plugin.mps.supervisor import MpsSupervisor
 from cta_group_plugin.ports import ComputeMode, whole_demand
-from driver_on_host import CONTROL, PROGRAMS, SERVER, HostDriver
+from driver_on_host import CONTROL, PROGRAMS, SERVER, HostDriver, without_execute, without_server
 from mps_supervising import ONE, Supervising, state_of
 from simulated_mps import SimulatedNode, environment_of, eventually
 
@@ -60,19 +60,9 @@ async def test_a_driver_in_unusual_folders_serves_and_is_only_read(
     assert "/tmp/nvidia-mps" not in environment.values()  # noqa: S108 - what must not be used
 
 
-def without_execute(driver: HostDriver) -> None:
-    """Make the control program a file that cannot be executed."""
-    driver.control.chmod(0o644)
-
-
 def without_control(driver: HostDriver) -> None:
     """Leave the control program out."""
     driver.control.unlink()
-
-
-def without_server(driver: HostDriver) -> None:
-    """Leave the server program out."""
-    (driver.root / PROGRAMS / SERVER).unlink()
 
 
 def of_another_kind(driver: HostDriver) -> None:

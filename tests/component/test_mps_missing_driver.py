@@ -19,7 +19,7 @@ from cta_group_core.ids import GroupId
 from cta_group_plugin.adapters.supervisor_client import SupervisorClient
 from cta_group_plugin.edges import Edges
 from cta_group_plugin.testing import Admitted, Ask, FakeGpuSource, FakeKubelet
-from driver_on_host import CONTROL, PROGRAMS, SERVER, HostDriver
+from driver_on_host import CONTROL, PROGRAMS, SERVER, HostDriver, without_execute, without_server
 from plugin_running import FakeNode, plugin_on, short_folder
 from plugin_values import account, node_of, pod
 from simulated_mps import SimulatedNode, eventually, simulated_node
@@ -124,16 +124,6 @@ async def test_the_right_value_is_all_it_takes(host: Host) -> None:
 
 def default_value(_driver: HostDriver) -> None:
     """Leave the driver alone: it is the value that is wrong."""
-
-
-def without_execute(driver: HostDriver) -> None:
-    """Make the control program a file that cannot be executed."""
-    driver.control.chmod(0o644)
-
-
-def without_server(driver: HostDriver) -> None:
-    """Leave the server program out."""
-    (driver.root / PROGRAMS / SERVER).unlink()
 
 
 @pytest.mark.parametrize(

@@ -40,3 +40,13 @@ class HostDriver:
     def files(self) -> Mapping[Path, int]:
         """Return every file and folder with the time of its last change."""
         return {path: path.stat().st_mtime_ns for path in [self.root, *self.root.rglob("*")]}
+
+
+def without_execute(driver: HostDriver) -> None:
+    """Make the control program a file that cannot be executed."""
+    driver.control.chmod(0o644)
+
+
+def without_server(driver: HostDriver) -> None:
+    """Leave the server program out."""
+    (driver.root / PROGRAMS / SERVER).unlink()

@@ -148,11 +148,6 @@ class ModelNode:
             if container.runs and uuid in by_card(container.ids):
                 container.runs = False
 
-    def is_fraction(self, container: Container) -> bool:
-        """Tell whether a container has a part of one GPU."""
-        on = by_card(container.ids)
-        return len(on) == 1 and all(len(ids) < self.cards[uuid].kind.capacity for uuid, ids in on.items())
-
     def problems(self) -> list[str]:
         """Return everything that is wrong now."""
         if self.plugin:
