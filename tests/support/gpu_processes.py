@@ -54,5 +54,8 @@ def kill_mps_processes(mps_root: Path) -> None:
 
 
 def _is_program(folder: Path, name: str) -> bool:
-    command = (folder / "cmdline").read_bytes().split(b"\0")[0]
-    return bool(command) and name in command.decode(errors="replace")
+    command, *arguments = (folder / "cmdline").read_bytes().split(b"\0")
+    if not command or name not in command.decode(errors="replace"):
+        return False
+    # Under the daemon's name also runs, for a moment, whatever passes a command on to it: without a flag.
+    return name != CONTROL_DAEMON or b"-f" in arguments
