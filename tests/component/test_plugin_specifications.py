@@ -14,7 +14,7 @@ import pytest
 
 from cta_group_plugin.adapters.cdi_files import CdiFiles
 from cta_group_plugin.answers import CdiRules
-from cta_group_plugin.app import rules_of
+from cta_group_plugin.assembly import rules_of
 from cta_group_plugin.errors import CdiUnavailable
 from cta_group_plugin.inventory import ServedGpu, offer_of
 from cta_group_plugin.ports import GpuEvent, GpuEventKind
