@@ -25,17 +25,24 @@ class ServiceAccount:
 
     def merge_patch(self, path: str, content: Any) -> dict[str, Any]:
         """Merge into the object at the path; ApiError when that is refused."""
+        return self._call("PATCH", path, json.dumps(content))
+
+    def delete(self, path: str) -> dict[str, Any]:
+        """Begin to remove the object at the path; ApiError when that is refused."""
+        return self._call("DELETE", path)
+
+    def _call(self, method: str, path: str, body: str | None = None) -> dict[str, Any]:
         address = (self._server.hostname or "", self._server.port)
         connection = http.client.HTTPSConnection(*address, context=self._tls, timeout=_TIMEOUT_SECONDS)
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/merge-patch+json"}
         try:
-            connection.request("PATCH", path, json.dumps(content), headers)
+            connection.request(method, path, body, headers)
             answer = connection.getresponse()
             text = answer.read().decode()
         finally:
             connection.close()
         if answer.status >= http.HTTPStatus.BAD_REQUEST:
-            raise ApiError(f"PATCH {path}", answer.status, text)
+            raise ApiError(f"{method} {path}", answer.status, text)
         stored: dict[str, Any] = json.loads(text)
         return stored
 
