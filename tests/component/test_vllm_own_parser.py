@@ -3,25 +3,20 @@
 The parser is vLLM's code out of its source distribution; `vllm_own_parser` tells how it runs without torch.
 """
 
-import json
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-import vllm_own_parser
-from cluster_harness.vllm_sources import RELEASES, Release, parser_folder
+from cluster_harness.vllm_sources import RELEASES
 from cta_group_core.vllm.arguments import Arguments, read_arguments
 from cta_group_core.vllm.flags import Flag
 from cta_group_core.vllm.surroundings import Surroundings
 from vllm_command_lines import Line, Writer
+from vllm_parsing import answers_of
 
 LINES = 800
 CONFIG = {"gpu_memory_utilization": 0.4, "max-num-seqs": 32, "enforce-eager": True, "served-model-name": ["a", "b"]}
-_TIMEOUT_SECONDS = 300
 _COUNTS = {
     Flag.MAX_NUM_SEQS: "max_num_seqs",
     Flag.MAX_NUM_BATCHED_TOKENS: "max_num_batched_tokens",
@@ -32,22 +27,6 @@ _COUNTS = {
     Flag.DATA_PARALLEL_SIZE_LOCAL: "data_parallel_size_local",
     Flag.PORT: "port",
 }
-
-
-def answers_of(release: Release, lines: list[Line]) -> list[dict[str, Any]]:
-    """Return what vLLM reads from each line."""
-    program = str(Path(vllm_own_parser.__file__))
-    ended = subprocess.run(
-        [sys.executable, program, str(parser_folder(release)), release.parser_module],
-        input=json.dumps(lines),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=_TIMEOUT_SECONDS,
-    )
-    assert ended.returncode == 0, ended.stderr
-    found: list[dict[str, Any]] = json.loads(ended.stdout)
-    return found
 
 
 @pytest.fixture(params=RELEASES, ids=lambda release: release.version, scope="module")
