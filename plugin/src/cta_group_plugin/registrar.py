@@ -88,10 +88,11 @@ class Registrar:
         *,
         charge: ChargeKeeper,
         on_registered: Callable[[], None] = lambda: None,
+        look_seconds: float = _LOOK_SECONDS,
     ) -> None:
         """Take kubelet's folder of device plugins; raises BadSetting when it is too long a path for a socket.
 
-        ``charge`` knows the other processes of ours in that folder.
+        ``charge`` knows the other processes of ours in that folder. ``look_seconds`` is how often files are looked at.
         """
         self._state = state
         self._folder = folder
@@ -100,6 +101,7 @@ class Registrar:
         self._metrics = metrics
         self._charge = charge
         self._on_registered = on_registered
+        self._look_seconds = look_seconds
         self._count = 0
         self._current: _Registration | None = None
         self._check_path()
@@ -153,7 +155,7 @@ class Registrar:
         path = self._folder / _KUBELET_SOCKET
         while (found := socket_identity(path)) is None or not is_served(path):
             self._state.learn_registration("", f"{path} is not there" if found is None else f"nobody serves {path}")
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(self._look_seconds)
         return found
 
     async def _register(self) -> _Registration | None:
@@ -205,7 +207,7 @@ class Registrar:
         since = clock()
         while not (reason := self._void_reason(registration, kubelet, clock() - since)):
             with suppress(TimeoutError):
-                async with asyncio.timeout(_LOOK_SECONDS):
+                async with asyncio.timeout(self._look_seconds):
                     await registration.stream.ended.wait()
         self._state.learn_registration("", reason)
         _log.info("registration_ended", socket=registration.path.name, reason=reason)
@@ -227,7 +229,7 @@ class Registrar:
         while registration.stream.ended.is_set() and self._charge.has_newer(registration.identity):
             if socket_identity(self._folder / _KUBELET_SOCKET) != kubelet:
                 return
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(self._look_seconds)
 
     async def _pause(self, failures: int, kubelet: SocketIdentity) -> None:
         """Wait longer after each failure, but not a moment once kubelet.sock is another one."""
@@ -237,4 +239,4 @@ class Registrar:
         while (left := until - asyncio.get_running_loop().time()) > 0:
             if socket_identity(self._folder / _KUBELET_SOCKET) != kubelet:
                 return
-            await asyncio.sleep(min(_LOOK_SECONDS, left))
+            await asyncio.sleep(min(self._look_seconds, left))
