@@ -9,11 +9,12 @@ from pathlib import Path
 
 from background import in_background
 from cta_group_core.names import DEFAULT_RESOURCE_NAME
+from cta_group_plugin.allocator import Allocator
 from cta_group_plugin.ceilings import CeilingKeeper
 from cta_group_plugin.charge import ChargeKeeper
 from cta_group_plugin.metrics import Metrics
 from cta_group_plugin.registrar import Registrar
-from cta_group_plugin.service import Allocator, DevicePluginService, Stream
+from cta_group_plugin.service import DevicePluginService, Stream
 from cta_group_plugin.settings import EnforcementSettings
 from cta_group_plugin.state import NodeState
 from cta_group_plugin.testing import FakeKubelet, FakeMpsControl

@@ -115,6 +115,7 @@ async def plugin_process(root: Path, *arguments: str) -> AsyncIterator[asyncio.s
         *arguments,
     ]
     environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    environment["MALLOC_ARENA_MAX"] = _of_image("MALLOC_ARENA_MAX")
     process = await asyncio.create_subprocess_exec(*command, env=environment)
     try:
         yield process
@@ -122,3 +123,9 @@ async def plugin_process(root: Path, *arguments: str) -> AsyncIterator[asyncio.s
         if process.returncode is None:
             process.send_signal(signal.SIGKILL)
         await process.wait()
+
+
+def _of_image(variable: str) -> str:
+    """Return a variable as the plugin's image sets it, so that a process of a test costs what one of a node does."""
+    dockerfile = Path(__file__).parents[2].joinpath("Dockerfile").read_text()
+    return dockerfile.partition(f"ENV {variable}=")[2].split()[0]

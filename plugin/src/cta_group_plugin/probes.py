@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
 from typing import Final, Self
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
@@ -50,6 +51,14 @@ def on_loop(check: Callable[[], Awaitable[str]], *, limit_seconds: float = _LIVE
     return from_thread
 
 
+class _Server(ThreadingHTTPServer):
+    """Does not ask for the name of its address: nobody reads it, and the codec of names is half a MiB."""
+
+    def server_bind(self) -> None:
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+
+
 class ProbeServer:
     """Serves the three paths until closed."""
 
@@ -57,7 +66,7 @@ class ProbeServer:
         """Listen at ``host:port``; port 0 takes a free one. Raises BadSetting when the address cannot be had."""
         host, _, port = address.rpartition(":")
         try:
-            self._server = ThreadingHTTPServer((host, int(port)), _handler(checks))
+            self._server = _Server((host, int(port)), _handler(checks))
         except OSError as error:
             raise BadSetting(f"--metrics-address={address}: {error.strerror or error}") from error
         self._thread = threading.Thread(target=self._server.serve_forever, name="probes", daemon=True)
