@@ -43,6 +43,17 @@ async def test_failure_is_no_preference(source: FakeGpuSource) -> None:
     assert len(source.asked_for_links) == 1
 
 
+async def test_driver_that_failed_once_is_asked_again_later(source: FakeGpuSource) -> None:
+    """One that was busy at the start of the plugin is not left without preference for good."""
+    told, source.linked = source.linked, DriverError("NVML: unknown error")
+    neighbours = Neighbours(source, Asker(), retry_seconds=0.0)
+    assert await neighbours.links_between(GPUS) == NO_LINKS
+    source.linked = told
+    assert (await neighbours.links_between(GPUS)).between(*BRIDGE) is Closeness.NVLINK
+    await neighbours.links_between(GPUS)
+    assert len(source.asked_for_links) == 2
+
+
 async def test_driver_that_is_gone_is_told(source: FakeGpuSource) -> None:
     """Whoever polls ends the process."""
     source.linked = DriverGone("the driver was unloaded")

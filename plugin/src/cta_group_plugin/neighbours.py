@@ -1,7 +1,9 @@
 """Finds out how close the GPUs of the node are to each other: once for each set of GPUs, never while kubelet waits."""
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from itertools import combinations
+from math import inf
 from types import MappingProxyType
 from typing import Final
 
@@ -15,15 +17,19 @@ from cta_group_plugin.ports import GpuFacts
 
 _log: Final = EventLog(__name__)
 _NOTHING: Final[Mapping[frozenset[GpuUuid], Closeness]] = MappingProxyType({})
+_RETRY_SECONDS: Final = 300.0
 
 
 class Neighbours:
     """Remembers the links between the GPUs that were asked for last."""
 
-    def __init__(self, source: GpuSource, asker: Asker) -> None:
+    def __init__(self, source: GpuSource, asker: Asker, *, retry_seconds: float = _RETRY_SECONDS) -> None:
+        """``retry_seconds`` after it failed the driver is asked again."""
         self._source = source
         self._asker = asker
+        self._retry_seconds = retry_seconds
         self._asked: frozenset[GpuUuid] = frozenset()
+        self._ask_again_at = inf
         self._links = NO_LINKS
 
     async def links_between(self, gpus: Iterable[GpuFacts]) -> GpuLinks:
@@ -33,8 +39,8 @@ class Neighbours:
         """
         gpus = list(gpus)
         uuids = frozenset(gpu.uuid for gpu in gpus)
-        if not uuids <= self._asked:
-            self._asked = uuids
+        if not uuids <= self._asked or asyncio.get_running_loop().time() >= self._ask_again_at:
+            self._asked, self._ask_again_at = uuids, inf
             self._links = links_of(gpus, await self._ask(sorted(uuids)))
         return self._links
 
@@ -45,6 +51,7 @@ class Neighbours:
             raise
         except DriverError as problem:
             _log.warning("gpu_links_unknown", problem=problem)
+            self._ask_again_at = asyncio.get_running_loop().time() + self._retry_seconds
             return _NOTHING
 
 
