@@ -86,6 +86,23 @@ async def test_charges_without_pods_are_told_when_they_last() -> None:
     assert (stale_in(kube), later) == ("False", [15.0])
 
 
+async def test_a_namespace_that_came_back_is_not_told_at_once() -> None:
+    """What was charged to nobody when it left, or when its quota was deleted, is no news of what came later."""
+    view, kube, clock = a_view("a"), FakeKube(), FakeClock()
+    view.quotas.put(a_quota("q", 64, "a"))
+    view.limits.put(a_limit("a", "q", 64, used=32))
+    quotas = reconciler(view, kube, clock)
+    await quotas.reconcile("q")
+    view.limits.remove(("a", "cta-group"))
+    view.quotas.remove(("", "q"))
+    await quotas.reconcile("q")
+    clock.now += 60
+    view.quotas.put(a_quota("q", 64, "a"))
+    view.limits.put(replace(a_limit("a", "q", 64, used=32), resource_version="3"))
+    await quotas.reconcile("q")
+    assert stale_in(kube) == "False"
+
+
 def stale_in(kube: FakeKube) -> str:
     """Return the status of the condition that was written last."""
     conditions = QuotaStatus.model_validate(kube.objects[STATUS]["status"]).conditions

@@ -61,6 +61,8 @@ class QuotaReconciler:
         """Bring ResourceQuotas and status of the CTAQuotas of ``key`` to what they should be, as far as is safe now."""
         snapshot = self._observer.look(key)
         if not snapshot.quotas:
+            self._stuck.discard(key)
+            self._charges.drop(key)
             await self._remove_all(key)
             return
         if snapshot.plan.writes or snapshot.victims:
@@ -79,11 +81,11 @@ class QuotaReconciler:
                     quota,
                     snapshot,
                     refused=refused[name],
-                    stale=self._charges.stale(snapshot.scopes[name]),
+                    stale=self._charges.stale(name, snapshot.scopes[name]),
                     resource_name=self._resource_name,
                 ),
             )
-        seconds = self._charges.seconds_left(snapshot.scopes.values())
+        seconds = self._charges.seconds_left(snapshot.scopes)
         if seconds is not None:
             self._look_again(key, seconds)
         await self._waker.wake_in(_at_their_limits(snapshot))

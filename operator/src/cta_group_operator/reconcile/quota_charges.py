@@ -19,22 +19,26 @@ class Charges:
     def __init__(self, view: ClusterView, clock: Clock) -> None:
         self._view = view
         self._clock = clock
-        self._since: dict[str, float] = {}
+        self._since: dict[str, dict[str, float]] = {}
+        """By CTAQuota and namespace; what is explained, and what does not belong to the quota any more, has none."""
 
-    def stale(self, scope: Scope) -> dict[str, int]:
+    def stale(self, quota: str, scope: Scope) -> dict[str, int]:
         """Return the groups that are charged to nobody for longer than ``STALE_SECONDS``, by namespace."""
-        now, found = self._clock.monotonic(), self._unexplained(scope)
-        for space in scope.limits.keys() - found.keys():
-            self._since.pop(space, None)
-        for space in found:
-            self._since.setdefault(space, now)
-        return {space: groups for space, groups in found.items() if now - self._since[space] >= STALE_SECONDS}
+        now, found, before = self._clock.monotonic(), self._unexplained(scope), self._since.pop(quota, {})
+        if not found:
+            return {}
+        since = self._since[quota] = {space: before.get(space, now) for space in found}
+        return {space: groups for space, groups in found.items() if now - since[space] >= STALE_SECONDS}
 
-    def seconds_left(self, scopes: Iterable[Scope]) -> float | None:
+    def seconds_left(self, quotas: Iterable[str]) -> float | None:
         """Return when somebody should look again; None while everything is explained or told."""
         now = self._clock.monotonic()
-        ages = [now - self._since[space] for scope in scopes for space in scope.limits if space in self._since]
+        ages = [now - since for quota in quotas for since in self._since.get(quota, {}).values()]
         return min((STALE_SECONDS - age for age in ages if age < STALE_SECONDS), default=None)
+
+    def drop(self, quota: str) -> None:
+        """Forget a CTAQuota that is gone."""
+        self._since.pop(quota, None)
 
     def forget(self) -> None:
         """Begin to count the time anew."""
