@@ -70,6 +70,13 @@ class Work:
         self._explainer = WorkloadReconciler(
             view, api, clock, events=events, denials=self._denials, refusals=self.placement.refusals
         )
+        self._labeller = NodeLabeller(view, api)
+        self._queues = self._make_queues(clock, metrics)
+        self._quota_marks = QuotaMarks(view, self._denials, self._quotas)
+        self.end()
+        self._subscribe()
+
+    def _make_queues(self, clock: Clock, metrics: Metrics) -> dict[str, WorkQueue[str] | WorkQueue[ObjectRef]]:
         self._quotas = WorkQueue[str](
             "quota",
             self._quota.reconcile,
@@ -85,17 +92,13 @@ class Work:
             metrics=metrics,
             spacing_seconds=_WORKLOAD_SPACING_SECONDS,
         )
-        self._labeller = NodeLabeller(view, api)
         self._nodes = WorkQueue[str]("node", self._labeller.reconcile, clock=clock, metrics=metrics)
-        self._quota_marks = QuotaMarks(view, self._denials, self._quotas)
-        self._queues: dict[str, WorkQueue[str] | WorkQueue[ObjectRef]] = {
+        return {
             "quotas": self._quotas,
             "workloads": self._workloads,
             "nodes": self._nodes,
             **self.placement.queues,
         }
-        self.end()
-        self._subscribe()
 
     def begin(self) -> None:
         """Take marks from now on, and look at everything afresh."""
