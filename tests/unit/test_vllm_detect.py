@@ -70,6 +70,15 @@ def test_two_alike_are_not_guessed_between() -> None:
     assert "engine, decode look alike" in detection.reason
 
 
+def test_between_two_alike_the_one_that_asks_for_groups_serves() -> None:
+    """A second server may run on the CPU; when both ask, neither is guessed."""
+    twin = ContainerFacts("decode", image="vllm/vllm-openai:v0.27.1", args=("m",))
+    found = detect((OFFICIAL, twin), {}, asking={"decode"}).found
+    assert found is not None
+    assert found.container.name == "decode"
+    assert detect((OFFICIAL, twin), {}, asking={"decode", "engine"}).found is None
+
+
 def test_a_pod_without_vllm_has_no_reason_to_give() -> None:
     """Nothing was found and nothing is wrong."""
     assert detect((SIDECAR,), {}).reason == ""
@@ -82,6 +91,15 @@ def test_labels_of_a_serving_stack_help() -> None:
     found = detect((plain,), {"llm-d.ai/inference-serving": "true"}).found
     assert found is not None
     assert "labels of a serving stack" in found.signs
+
+
+def test_a_label_says_the_release_where_the_image_does_not() -> None:
+    """Of the image's own labels, repeated on the pod; a tag wins over it."""
+    label = {"org.opencontainers.image.version": "v0.26.0"}
+    for image, version in (("vllm/vllm-openai:latest", "0.26.0"), ("vllm/vllm-openai:v0.27.1", "0.27.1")):
+        found = detect([ContainerFacts("vllm", image=image, args=("m",))], label).found
+        assert found is not None
+        assert found.version == version
 
 
 @pytest.mark.parametrize(

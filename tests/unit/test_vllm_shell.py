@@ -52,6 +52,9 @@ def share(found: Arguments) -> str | None:
         "echo vllm serve x --gpu-memory-utilization 0.9; vllm serve m --gpu-memory-utilization 0.5",
         "python3 -m vllm.entrypoints.openai.api_server --model m --gpu-memory-utilization .5",
         'if [ -z "$A" ]; then echo no; fi; vllm serve m --gpu-memory-utilization 0.5',
+        "uv run vllm serve m --gpu-memory-utilization 0.5",
+        "bash -euo pipefail -c 'vllm serve m --gpu-memory-utilization 0.5'",
+        "f() { A=0.9; echo $1; }\nA=0.5\nvllm serve m --gpu-memory-utilization $A",
         "/scripts/known.sh",
         ". /scripts/variables.sh; vllm serve m --gpu-memory-utilization $SOURCED",
         "bash /scripts/known.sh",
@@ -95,6 +98,14 @@ def test_what_only_a_running_shell_knows_is_not_guessed(value: str) -> None:
     assert reading.given is not None
     assert (reading.value, bool(reading.unreadable)) == (None, True)
     assert found.whole_number(Flag.PORT).value == 1
+
+
+@pytest.mark.parametrize("start", ["run() {", "run () {", "function run {", "run()\n{"])
+def test_the_parameters_of_a_function_are_its_own(start: str) -> None:
+    """What it is called with is not followed."""
+    found = script(f'{start} vllm serve --port 1 --gpu-memory-utilization $1 "$@"; }}\nrun 0.5 m', "0.9")
+    assert found.utilization().given is not None
+    assert (share(found), found.model_known, found.line.args_end) == (None, False, None)
 
 
 def test_variables_with_unknown_names_leave_defaults_unknown() -> None:

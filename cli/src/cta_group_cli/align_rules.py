@@ -71,7 +71,10 @@ def _answer(template: PodTemplate, manifests: Manifests, kind: GpuKind) -> Workl
     asked = _asked(template, containers, answer)
     _judge_requests(template, manifests, containers, asked, answer)
     detection = detect(
-        [one.facts for one in containers], template.labels, named=template.annotations.get(ANNOTATION_CONTAINER)
+        [one.facts for one in containers],
+        template.labels,
+        named=template.annotations.get(ANNOTATION_CONTAINER),
+        asking={containers[index].facts.name for index in asked},
     )
     for index in asked:
         answer.refused += protected_variables(containers[index].facts)

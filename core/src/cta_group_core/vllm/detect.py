@@ -5,7 +5,7 @@ KServe, KubeAI, KAITO, LeaderWorkerSet, and plain manifests.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from cta_group_core.vllm.arguments import Arguments, arguments_of
@@ -75,16 +75,25 @@ class Detection:
     """Why none was chosen: no sign of vLLM (empty), several alike, or an annotation that names none."""
 
 
-def detect(containers: Sequence[ContainerFacts], labels: Mapping[str, str], *, named: str | None = None) -> Detection:
+def detect(
+    containers: Sequence[ContainerFacts],
+    labels: Mapping[str, str],
+    *,
+    named: str | None = None,
+    asking: Collection[str] = (),
+) -> Detection:
     """Find the vLLM container among a pod's regular containers.
 
-    ``named`` is the value of the annotation that names it; it wins over every sign.
+    ``named`` is the value of the annotation that names it; it wins over every sign. ``asking`` are the names of those
+    that ask for groups: between several that look alike they decide.
     """
     if named is not None:
         return _named(containers, labels, named)
     scored = [_score(container, labels) for container in containers if not _is_simulator(container)]
     likely = [one for one in scored if one.score >= _THRESHOLD]
     best = [one for one in likely if one.score == max(other.score for other in likely)]
+    if len(best) > 1:
+        best = [one for one in best if one.container.name in asking] or best
     if len(best) > 1:
         names = ", ".join(one.container.name for one in best)
         return Detection(None, f"containers {names} look alike; name the one that serves with ctagroup.dev/container")

@@ -16,7 +16,7 @@ from cta_group_core.vllm.word import Word
 
 SHELLS = frozenset({"sh", "bash", "ash", "dash", "zsh"})
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z_0-9]*)(\+?)=")
-_OPENING = frozenset({"if", "while", "until", "for", "case", "select", "function"})
+_OPENING = frozenset({"if", "while", "until", "for", "case", "select"})
 _CLOSING = frozenset({"fi", "done", "esac"})
 _BETWEEN = frozenset({"then", "else", "elif", "do", "{", "}", "!", "time", "exec", "nohup", "command", "builtin"})
 _DECLARING = frozenset({"export", "declare", "local", "readonly", "typeset"})
@@ -47,15 +47,18 @@ def shell_script(words: Sequence[Word]) -> tuple[Word | None, Word | None, Seque
 
     ``words`` begin with the shell itself. Both are None for a shell that reads its input.
     """
-    text = False
+    text = takes_name = False
     for index, word in enumerate(words[1:], start=1):
-        if word.text == "--" and text:
+        if takes_name:  # of -o pipefail
+            takes_name = False
+        elif re.fullmatch(r"[-+][a-zA-Z]+", word.text):
+            text = text or (word.text[0] == "-" and "c" in word.text)
+            takes_name = word.text[-1] in "oO"
+        elif word.text.startswith("--"):
             continue
-        if not text and re.fullmatch(r"-[a-zA-Z]*c[a-zA-Z]*", word.text):
-            text = True
-        elif text and not re.fullmatch(r"[-+][a-zA-Z]+", word.text):
+        elif text:
             return word, None, words[index + 2 :]
-        elif not word.text.startswith(("-", "+")) and not text:
+        else:
             return None, word, words[index + 1 :]
     return None, None, ()
 
@@ -65,6 +68,8 @@ class _Reader:
     variables: Variables
     found: Script
     branches: int = 0
+    braces: list[bool] = field(default_factory=list)
+    """Braces that are open; True for those of a function, which runs with parameters of its own, or never."""
 
     def read(self, script: str, depth: int) -> None:
         if depth > _DEEPEST:
@@ -83,8 +88,9 @@ class _Reader:
             self._command(command, depth)
 
     def _command(self, command: RawCommand, depth: int) -> None:
-        words = self._after_keywords(list(command.words))
-        uncertain = self.branches > 0 or command.after == "||"
+        words = self._after_keywords(list(command.words), command.after)
+        self.variables.in_function = any(self.braces)
+        uncertain = self.branches > 0 or command.after == "||" or self.variables.in_function
         while words and (match := _assignment(words[0])):
             self._assign(words.pop(0), match, uncertain=uncertain)
         if words and words[0].plain in _DECLARING:
@@ -97,10 +103,17 @@ class _Reader:
         elif words:
             self._program([one for word in words for one in expand(word, self.variables)], depth)
 
-    def _after_keywords(self, words: list[RawWord]) -> list[RawWord]:
+    def _after_keywords(self, words: list[RawWord], after: str) -> list[RawWord]:
+        """Take off what only tells how commands hang together; ``after`` is the operator before them."""
+        if words and words[0].plain == "function":
+            words, after = words[2:], ")"
         while words:
             keyword = words[0].plain
-            if keyword in _OPENING:
+            if keyword == "{":
+                self.braces.append(after == ")")
+            elif keyword == "}" and self.braces:
+                self.braces.pop()
+            elif keyword in _OPENING:
                 self.branches += 1
             elif keyword in _CLOSING:
                 self.branches -= 1

@@ -25,6 +25,8 @@ class Variables:
     """``$1`` and the following."""
     arrays: dict[str, list[Word] | None] = field(default_factory=dict)
     texts: dict[str, Word | None] = field(default_factory=dict)
+    in_function: bool = False
+    """A function's ``$@`` and ``$1`` are its own, and not known."""
     room: int = _MOST_PUT_IN
     """Characters that may still be put in for expressions; what comes after them stays unknown."""
 
@@ -128,7 +130,8 @@ def _expand_part(part: Part, variables: Variables, builder: _Builder) -> None:
         return
     match = _EXPRESSION.fullmatch(part.text)
     name = match.group(1) if match else ""
-    if match is None or (match.group(3) is not None and not part.text.startswith("${")):
+    odd = match is None or (match.group(3) is not None and not part.text.startswith("${"))
+    if match is None or odd or (variables.in_function and not name.isidentifier()):
         _put_unknown(part, builder)
     elif name in {"@", "*"}:
         _put_parameters(part, variables.parameters if variables.takes(variables.parameters) else (), builder)

@@ -89,6 +89,8 @@ class _Cutter:
             if operator is not None:
                 if words:
                     found.append(RawCommand(before, tuple(words)))
+                elif before == ")" and operator == "\n":
+                    continue  # the body of a function may begin on the next line
                 before, words = operator, []
             elif not self._skip():
                 words.append(self._word())

@@ -20,7 +20,7 @@ ADDITIONAL_ARGS = "VLLM_ADDITIONAL_ARGS"
 """The variable that KServe's script puts behind the arguments of its own."""
 _ADDED = "--added-to-see-where-it-comes-out"
 _MOST_WORDS = 2000
-_PRINTING = frozenset({"echo", "printf", "pip", "pip3", "uv", "test", "[", "[["})
+_PRINTING = frozenset({"echo", "printf", "test", "[", "[["})
 
 
 class Form(StrEnum):

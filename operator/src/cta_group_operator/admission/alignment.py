@@ -59,7 +59,12 @@ def mode_of(pod: Pod, default: Alignment) -> tuple[Alignment, list[str]]:
 def find_server(pod: Pod, asked: Sequence[Asked]) -> tuple[Server | None, list[str]]:
     """Return the vLLM container among those that ask for groups, and a warning when that is not clear."""
     facts = [facts_of(one) for one in pod.containers]
-    detection = detect(facts, pod.metadata.labels or {}, named=pod.annotations.get(ANNOTATION_CONTAINER))
+    detection = detect(
+        facts,
+        pod.metadata.labels or {},
+        named=pod.annotations.get(ANNOTATION_CONTAINER),
+        asking={one.container.name for one in asked},
+    )
     if detection.found is None:
         return None, [detection.reason] if detection.reason else []
     name = detection.found.container.name
