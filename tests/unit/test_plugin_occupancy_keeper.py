@@ -1,7 +1,8 @@
 """The account of who is on the GPUs of a node: whose process, which pod by name, and what is dropped."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any
 
 from cta_group_core.ids import GpuUuid
 from cta_group_plugin.driver_threads import Asker
@@ -16,6 +17,7 @@ from cta_group_plugin.settings import EnforcementSettings
 from cta_group_plugin.state import NodeState
 from gpu_looks import Program, held, look
 from plugin_values import RESERVE_MIB, account, groups, node_of, pod, uuid_of
+from virtual_time import run_in_virtual_time
 
 GPU, OTHER_GPU = uuid_of(0), uuid_of(1)
 POD = "11111111-1111-4111-8111-111111111111"
@@ -148,3 +150,27 @@ async def test_without_a_look_nothing_is_late() -> None:
     gpus = state.view.offer.served
     assert keeper.problem_of(gpus[0]) == ""
     await keeper.until_memory_is_back(gpus, since=0.0)
+
+
+class HangingAsker(Asker):
+    """Asks a driver that never answers."""
+
+    async def ask(self, about: Hashable, call: Callable[[], Any]) -> Any:
+        """Wait for ever."""
+        del about, call
+        await asyncio.Event().wait()
+
+
+def test_a_driver_that_hangs_holds_a_start_on_eight_gpus_up_once() -> None:
+    """Not once for each GPU: kubelet gives a start up after half a minute, and the daemon's part comes before this."""
+
+    async def start() -> float:
+        state, node = NodeState(), node_of(8)
+        state.learn_devices(node, offer_of(node, reserve_mib=RESERVE_MIB))
+        limits = EnforcementSettings()
+        keeper = OccupancyKeeper(state, nobody_asks, HangingAsker(), limits, late_seconds=60, patience_seconds=0)
+        await keeper.until_memory_is_back(state.view.offer.served, since=0.0)
+        keeper.end()
+        return asyncio.get_running_loop().time()
+
+    assert run_in_virtual_time(start()) == 2.0

@@ -25,7 +25,7 @@ _log = EventLog(__name__)
 _LOOK_AGAIN_SECONDS: Final = 0.2
 _SEE_START_SECONDS: Final = 5.0
 _ANSWER_SECONDS: Final = 2.0
-"""A container start waits this long for one look; a driver that takes longer has trouble that others tell of."""
+"""A start waits this long for a look at its GPUs; a driver that takes longer has trouble that others tell of."""
 _ROUNDED_MIB: Final = 64
 """Foreign memory is told in steps of this: a process that works must not make the node tell news all the time."""
 
@@ -91,8 +91,7 @@ class OccupancyKeeper:
         clock = asyncio.get_running_loop().time
         end = since + self._patience_seconds
         while True:
-            for gpu in gpus:
-                await self._refresh(gpu.facts.uuid)
+            await self._refresh([gpu.facts.uuid for gpu in gpus])
             problems = [problem for gpu in gpus if (problem := self.problem_of(gpu))]
             if not problems:
                 self._see_starts(gpus)
@@ -126,10 +125,10 @@ class OccupancyKeeper:
         del self._seeing_starts[uuid]
         self._begin_look(uuid)
 
-    async def _refresh(self, uuid: GpuUuid) -> None:
-        """Take one look, together with everybody who wants one now. A driver that does not answer stops nobody."""
-        if task := self._begin_look(uuid):
-            await asyncio.wait([task], timeout=_ANSWER_SECONDS)
+    async def _refresh(self, uuids: Sequence[GpuUuid]) -> None:
+        """Take one look at each, together with all who want one now. A driver that does not answer stops nobody."""
+        if tasks := [task for uuid in uuids if (task := self._begin_look(uuid))]:
+            await asyncio.wait(tasks, timeout=_ANSWER_SECONDS)
 
     def _begin_look(self, uuid: GpuUuid) -> asyncio.Task[None] | None:
         if not self._state.view.health.may_call_driver(uuid):
