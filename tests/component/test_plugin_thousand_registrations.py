@@ -82,7 +82,7 @@ async def settled(folder: Path, streams: CountedStreams, wanted: dict[str, int])
     return what_is_there(folder, streams)
 
 
-async def test_thousand_registrations_leak_nothing() -> None:
+async def test_a_thousand_registrations_leave_nothing() -> None:
     """Threads, tasks, streams, sockets and file descriptors are as many after a thousand restarts as after twenty."""
     state = NodeState()
     state.learn_devices(node_of(1, "t4"), offer(1, "t4"), {})
