@@ -153,6 +153,7 @@ def answered(text: str) -> list[dict[str, Any]]:
 
 LIMIT = "limits: {nvidia.com/cta-group: 32}"
 ASKS_8 = "resources: {limits: {nvidia.com/cta-group: 8}}"
+SIDECAR = f"name: i, restartPolicy: Always, {ASKS_8}"
 
 
 @pytest.mark.parametrize(
@@ -161,6 +162,7 @@ ASKS_8 = "resources: {limits: {nvidia.com/cta-group: 8}}"
         (LIMIT, f"{LIMIT}, requests: {{nvidia.com/cta-group: 16}}", "both must be"),
         (LIMIT, LIMIT.replace("limits", "requests"), "its limit is not set"),
         ("      containers:", f"      initContainers: [{{name: i, {ASKS_8}}}]\n      containers:", "init container i"),
+        ("      containers:", f"      initContainers: [{{{SIDECAR}}}]\n      containers:", "containers vllm, i ask"),
         ("      - name: vllm", f"      - {{name: b, {ASKS_8}}}\n      - name: vllm", "containers b, vllm"),
         ("args: [Qwen/Qwen3-4B, --max-model-len, 8k]", "args: vllm serve m", "no list of texts"),
         ("nvidia.com/cta-group: 32", "nvidia.com/cta-group: 16", ""),
@@ -172,6 +174,15 @@ def test_what_the_policies_refuse_is_refused_here(before: str, after: str, refus
     (answer,) = answered(GOOD.replace(before, after))
     assert bool(answer["refused"]) is bool(refused)
     assert refused in " ".join(answer["refused"])
+
+
+def test_a_sidecar_that_asks_is_accepted_as_the_policies_do() -> None:
+    """It runs beside the containers, so it counts as one: two of them are accepted by the annotation."""
+    accepted = 'metadata: {annotations: {ctagroup.dev/multi-container: "true"}}'
+    (answer,) = answered(
+        GOOD.replace("    spec:\n", f"    {accepted}\n    spec:\n      initContainers: [{{{SIDECAR}}}]\n")
+    )
+    assert answer["refused"] == []
 
 
 def test_a_slice_in_which_nothing_starts_is_refused() -> None:

@@ -155,14 +155,17 @@ def _judge_requests(
         answer.refused.append(
             f"{_RESOURCE} and {_WHOLE_GPU} (container {mixed[0]}) are in one pod: ask for one of them"
         )
-    if len(asked) > 1 and template.annotations.get(ANNOTATION_MULTI_CONTAINER) != "true":
-        names = ", ".join(containers[index].facts.name for index in asked)
+    initial = [one for one in containers_of(template, manifests, "initContainers") if one.asks(_RESOURCE)]
+    # Sidecars, which run beside the containers, count as such.
+    running = [containers[index] for index in asked] + [one for one in initial if one.is_sidecar]
+    if len(running) > 1 and template.annotations.get(ANNOTATION_MULTI_CONTAINER) != "true":
+        names = ", ".join(one.facts.name for one in running)
         answer.refused.append(
             f"containers {names} ask for groups each and may land on several GPUs: let one ask, or say "
             f'{ANNOTATION_MULTI_CONTAINER}: "true"'
         )
-    for one in containers_of(template, manifests, "initContainers"):
-        if one.asks(_RESOURCE):
+    for one in initial:
+        if not one.is_sidecar:
             answer.refused.append(f"init container {one.facts.name} asks for groups; only a regular container may")
     for one in containers:
         limit, request = one.limits.get(_RESOURCE), one.requests.get(_RESOURCE)

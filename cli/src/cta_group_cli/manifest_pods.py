@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from cta_group_cli.manifests import Json, Manifests, PodTemplate
+from cta_group_cli.manifests import Json, Manifests, PodTemplate, mapping, texts
 from cta_group_core.errors import InvalidText
 from cta_group_core.quantities import parse_count
 from cta_group_core.vllm.detect import ContainerFacts
@@ -28,6 +28,8 @@ class ManifestContainer:
     requests: Mapping[str, str]
     mistakes: tuple[str, ...]
     """What the API server refuses in its words."""
+    is_sidecar: bool = False
+    """An init container that goes on beside the others."""
 
     def asks(self, resource: str) -> int:
         """Return how much of a resource it asks for; 0 for what is no whole number."""
@@ -46,8 +48,8 @@ def containers_of(template: PodTemplate, manifests: Manifests, field: str = "con
 
 
 def _container(one: Json, maps: Mapping[str, Json], volumes: Mapping[str, Json]) -> ManifestContainer:
-    resources = _mapping(one.get("resources"))
-    probes = [_mapping(one.get(name)) for name in ("startupProbe", "livenessProbe", "readinessProbe")]
+    resources = mapping(one.get("resources"))
+    probes = [mapping(one.get(name)) for name in ("startupProbe", "livenessProbe", "readinessProbe")]
     command, mistakes = _words(one, "command")
     args, more_mistakes = _words(one, "args")
     return ManifestContainer(
@@ -57,13 +59,14 @@ def _container(one: Json, maps: Mapping[str, Json], volumes: Mapping[str, Json])
             command=command,
             args=args,
             ports=tuple(_whole(port.get("containerPort"), 0) for port in _objects(one.get("ports"))),
-            probe_paths=tuple(str(_mapping(probe.get("httpGet")).get("path", "")) for probe in probes),
+            probe_paths=tuple(str(mapping(probe.get("httpGet")).get("path", "")) for probe in probes),
             surroundings=_surroundings(one, maps, volumes),
         ),
         probes=Probes(_patience(probes[0]), _patience(probes[1])),
-        limits=_texts(resources.get("limits")),
-        requests=_texts(resources.get("requests")),
+        limits=texts(resources.get("limits")),
+        requests=texts(resources.get("requests")),
         mistakes=(*mistakes, *more_mistakes),
+        is_sidecar=one.get("restartPolicy") == "Always",
     )
 
 
@@ -91,7 +94,7 @@ def _surroundings(one: Json, maps: Mapping[str, Json], volumes: Mapping[str, Jso
     given: list[tuple[str, str | None]] = []
     unseen = False
     for source in _objects(one.get("envFrom")):
-        data = _data(maps, _mapping(source.get("configMapRef")).get("name"))
+        data = _data(maps, mapping(source.get("configMapRef")).get("name"))
         unseen = unseen or data is None
         given += [(f"{source.get('prefix', '')}{key}", text.replace("$", "$$")) for key, text in (data or {}).items()]
     for variable in _objects(one.get("env")):
@@ -104,23 +107,23 @@ def _value(variable: Json, maps: Mapping[str, Json]) -> str | None:
     source = variable.get("valueFrom")
     if source is None:
         return str(variable.get("value") or "")
-    reference = _mapping(_mapping(source).get("configMapKeyRef"))
+    reference = mapping(mapping(source).get("configMapKeyRef"))
     text = (_data(maps, reference.get("name")) or {}).get(str(reference.get("key")))
     return None if text is None else text.replace("$", "$$")  # kubelet replaces nothing in it
 
 
 def _data(maps: Mapping[str, Json], name: Any) -> dict[str, str] | None:
     found = maps.get(str(name))
-    return None if found is None else _texts(found.get("data"))
+    return None if found is None else texts(found.get("data"))
 
 
 def _files(one: Json, maps: Mapping[str, Json], volumes: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
     """Yield path and text of each file that a ConfigMap of the input brings into the container."""
     for mount in _objects(one.get("volumeMounts")):
-        volume = _mapping(volumes.get(str(mount.get("name"))))
-        sources = [volume.get("configMap"), *_objects(_mapping(volume.get("projected")).get("sources"))]
+        volume = mapping(volumes.get(str(mount.get("name"))))
+        sources = [volume.get("configMap"), *_objects(mapping(volume.get("projected")).get("sources"))]
         for source in sources:
-            reference = _mapping(_mapping(source).get("configMap") or source)
+            reference = mapping(mapping(source).get("configMap") or source)
             data = _data(maps, reference.get("name")) or {}
             items = {str(item.get("path")): str(item.get("key")) for item in _objects(reference.get("items"))}
             for path, key in (items or {key: key for key in data}).items():
@@ -150,14 +153,6 @@ def _configs(files: Mapping[str, str]) -> Iterator[tuple[str, Mapping[str, objec
 
 def _objects(value: Any) -> list[Json]:
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
-
-
-def _mapping(value: Any) -> Json:
-    return value if isinstance(value, dict) else {}
-
-
-def _texts(value: Any) -> dict[str, str]:
-    return {str(key): str(text) for key, text in _mapping(value).items()}
 
 
 def _whole(value: Any, default: int) -> int:

@@ -84,16 +84,17 @@ def _flattened(document: Json, source: str, number: int) -> list[Json]:
 
 def namespace_of(one: Json) -> str:
     """Return an object's namespace, ``default`` where it says none."""
-    return str(_mapping(one.get("metadata")).get("namespace") or _NAMESPACE)
+    return str(mapping(one.get("metadata")).get("namespace") or _NAMESPACE)
 
 
 def name_of(one: Json) -> str:
     """Return an object's name, or what its name begins with."""
-    metadata = _mapping(one.get("metadata"))
+    metadata = mapping(one.get("metadata"))
     return str(metadata.get("name") or metadata.get("generateName") or "")
 
 
-def _mapping(value: Any) -> Json:
+def mapping(value: Any) -> Json:
+    """Return a value that should be a mapping; an empty one for whatever else was written."""
     return value if isinstance(value, dict) else {}
 
 
@@ -121,17 +122,18 @@ def _is_pod_spec(value: Any) -> bool:
 
 
 def _template(one: Json, pod: Json) -> PodTemplate:
-    metadata = _mapping(pod.get("metadata"))
+    metadata = mapping(pod.get("metadata"))
     kind = str(one["kind"])
     return PodTemplate(
         kind=kind,
         namespace=namespace_of(one),
         name=name_of(one),
         spec=pod["spec"],
-        labels={**_GROUP_OF_PODS.get(kind, {}), **_texts(metadata.get("labels"))},
-        annotations=_texts(metadata.get("annotations")),
+        labels={**_GROUP_OF_PODS.get(kind, {}), **texts(metadata.get("labels"))},
+        annotations=texts(metadata.get("annotations")),
     )
 
 
-def _texts(value: Any) -> dict[str, str]:
-    return {str(key): str(text) for key, text in _mapping(value).items()}
+def texts(value: Any) -> dict[str, str]:
+    """Return a mapping of texts, each as the API server would print it."""
+    return {str(key): str(text) for key, text in mapping(value).items()}
