@@ -145,15 +145,14 @@ class PlainNode(PlainPods):
     def _pipe(self, index: int) -> Path:
         return self.path(MPS_ROOT) / self.uuid(index) / "pipe"
 
-    def restart_kubelet(self) -> float:
-        """Restart kubelet and return how many seconds after its new socket it knew the plugin."""
+    def restart_kubelet(self) -> None:
+        """Restart kubelet and return when it knows the plugin."""
         before = self._kubelet_socket.stat().st_ctime_ns if self._kubelet_socket.exists() else 0
         self.cluster.restart_kubelet()
         # kubelet says that it is healthy before it takes registrations.
         wait_for(lambda: self._socket_made_since(before), "another kubelet.sock", PATIENCE_SECONDS)
         made = self._kubelet_socket.stat().st_ctime
         wait_for(lambda: self._registered_at() > made, "another registration", PATIENCE_SECONDS)
-        return self._registered_at() - made
 
     def _socket_made_since(self, before: int) -> bool:
         return self._kubelet_socket.exists() and self._kubelet_socket.stat().st_ctime_ns > before
