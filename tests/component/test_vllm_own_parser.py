@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import yaml
 
-from cluster_harness.vllm_sources import RELEASES
+from cluster_harness.vllm_sources import RELEASES, Release
 from cta_group_core.vllm.arguments import Arguments, read_arguments
-from cta_group_core.vllm.flags import Flag
+from cta_group_core.vllm.flags import ARITIES, Arity, Flag
 from cta_group_core.vllm.surroundings import Surroundings
 from vllm_command_lines import Line, Writer
-from vllm_parsing import answers_of
+from vllm_parsing import answers_of, options_of
 
 LINES = 800
 CONFIG = {"gpu_memory_utilization": 0.4, "max-num-seqs": 32, "enforce-eager": True, "served-model-name": ["a", "b"]}
@@ -103,3 +103,18 @@ def test_what_vllm_refuses_is_never_read_as_if_it_were_right(
     refused = [(line, found, theirs["refused"]) for line, found, theirs in compared if "refused" in theirs]
     assert {" ".join(line): why for line, found, why in refused if unseen(found)} == {}
     assert len(refused) > LINES / 20
+
+
+_WORDS = {"0": Arity.SWITCH, "1": Arity.VALUE, "+": Arity.MANY, "*": Arity.MANY, "?": Arity.OPTIONAL}
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=lambda release: release.version)
+def test_our_table_has_every_option_of_the_release(release: Release) -> None:
+    """With the number of words that follow it; without it a value would be taken for the model."""
+    theirs = {spelling: _WORDS[words] for spelling, words in options_of(release).items()}
+    assert {
+        spelling: (ARITIES.get(spelling), arity)
+        for spelling, arity in theirs.items()
+        if ARITIES.get(spelling) is not arity
+    } == {}
+    assert len(theirs) > 300

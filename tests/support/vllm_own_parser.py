@@ -1,9 +1,9 @@
 """vLLM's own argument parser, out of its source distribution, without a GPU, CUDA or torch.
 
-A program: `python vllm_own_parser.py FOLDER MODULE` reads a JSON list of command lines (each a list of words after
-``vllm serve``) from its input and prints for each what vLLM reads, or how it refuses. FOLDER holds the files of vLLM
-that make the parser; every other import, of vLLM's own parts too, is answered with something empty. It takes no part in
-what the parser does: the options, their types and the reading of the words are vLLM's code.
+A program: `python vllm_own_parser.py FOLDER MODULE [options]` reads a JSON list of command lines (each a list of words
+after ``vllm serve``) from its input and prints for each what vLLM reads, or how it refuses. FOLDER holds the files of
+vLLM that make the parser; every other import, of vLLM's own parts too, is answered with something empty. It takes no
+part in what the parser does: the options, their types and the reading of the words are vLLM's code.
 """
 
 import importlib
@@ -133,9 +133,21 @@ def read(parser: Any, words: list[str]) -> dict[str, Any]:
     return {key: value for key, value in found.items() if isinstance(value, (str, int, float, bool, list, type(None)))}
 
 
+def options_of(parser: Any) -> dict[str, str]:
+    """Return every spelling of an option of ``vllm serve``, and how many words it takes: 0, 1, ? or +."""
+    (serve,) = [action.choices["serve"] for action in parser._actions if isinstance(action.choices, dict)]
+    return {
+        spelling: "1" if action.nargs is None else str(action.nargs)
+        for spelling, action in serve._option_string_actions.items()
+    }
+
+
 def main() -> None:
-    """Read and answer all lines."""
+    """Read and answer all lines; with the word ``options`` for a line, tell what options there are."""
     parser = make_parser(Path(sys.argv[1]), sys.argv[2])
+    if sys.argv[3:] == ["options"]:
+        json.dump(options_of(parser), sys.stdout)
+        return
     lines: list[list[str]] = json.load(sys.stdin)
     json.dump([read(parser, words) for words in lines], sys.stdout, default=str)
 

@@ -78,9 +78,8 @@ _SHORT_SWITCHES = "-dpe -dph -dpm -ep"
 
 _MANY = """
 allowed-media-domains api-key collect-detailed-traces cpu-offload-params cuda-graph-sizes cudagraph-capture-sizes
-custom-histogram-buckets ignore-patterns kv-cache-dtype-skip-layers logits-processors lora-modules
-lora-target-modules numa-bind-cpus numa-bind-nodes offload-params prompt-adapters served-model-name
-sleep-preserve-parameter-names
+ignore-patterns kv-cache-dtype-skip-layers logits-processors lora-modules lora-target-modules numa-bind-cpus
+numa-bind-nodes offload-params prompt-adapters served-model-name sleep-preserve-parameter-names
 """
 _OPTIONAL = "disable-logprobs-during-spec-decoding hf-token"
 
@@ -88,47 +87,48 @@ _VALUES = """
 additional-config all2all-backend allowed-headers allowed-local-media-path allowed-methods allowed-origins
 anthropic-disabled-thinking-effort api-server-count attention-backend attention-config aux-output-config block-size
 chat-template chat-template-content-format code-revision cohere-format compilation-config config config-format convert
-cp-kv-cache-interleave-size cpu-distributed-timeout-seconds cpu-offload-gb data-parallel-address data-parallel-backend
-data-parallel-rank data-parallel-rpc-port data-parallel-size data-parallel-size-local data-parallel-start-rank
-data-parallel-supervisor-port dbo-decode-token-threshold dbo-prefill-token-threshold dcp-comm-backend
-dcp-kv-cache-interleave-size decode-context-parallel-size default-chat-template-kwargs default-mm-loras device
-device-ids device-memory-utilization diffusion-config disable-access-log-for-endpoints distributed-executor-backend
-distributed-timeout-seconds download-dir dp-supervisor-probe-failure-threshold dp-supervisor-probe-interval-s
-dp-supervisor-probe-timeout-s dp-sync-interval dtype ec-manager-config ec-transfer-config elastic-ep-max-dp-size
-enable-lora-bias engram-config eplb-config eplb-step-interval eplb-window-size expert-placement-strategy
-fault-tolerance-config fingerprint-mode fingerprint-value gdn-prefill-backend generation-config gpu-memory-utilization
-grpc-port guided-decoding-backend guided-decoding-disable-additional-properties
-guided-decoding-disable-any-whitespace guided-decoding-disable-fallback h11-max-header-count
-h11-max-incomplete-event-size hf-config-path hf-overrides host io-processor-plugin ir-op-priority jit-monitor-mode
-kda-decode-backend kda-prefill-backend kernel-config kv-cache-dtype kv-cache-memory-bytes kv-cache-metrics-sample
-kv-events-config kv-offloading-backend kv-offloading-size kv-transfer-config limit-mm-per-prompt linear-backend
-load-format log-config-file log-level logging-config logits-processor-pattern logprobs-mode
-long-lora-scaling-factors long-prefill-token-threshold lora-dtype lora-extra-vocab-size mamba-backend mamba-block-size
-mamba-cache-dtype mamba-cache-mode mamba-cache-philox-rounds mamba-ssm-cache-dtype mamba-ssu-algorithm master-addr
-master-port max-cpu-loras max-cudagraph-capture-size max-log-len max-logprobs max-long-partial-prefills
-max-lora-cls-labels max-lora-rank max-loras max-model-len max-num-active-seqs max-num-batched-tokens
-max-num-partial-prefills max-num-queued-reqs max-num-queued-tokens max-num-scheduled-tokens max-num-seqs
-max-parallel-loading-workers max-prompt-adapter-token max-prompt-adapters max-seq-len-to-capture media-io-kwargs
-middleware mm-encoder-attn-backend mm-encoder-attn-dtype mm-encoder-fp8-scale-path mm-encoder-fp8-scale-save-margin
-mm-encoder-fp8-scale-save-path mm-encoder-tp-mode mm-hasher-algorithm mm-ipc-gpu-memory-gb mm-processor-cache-gb
-mm-processor-cache-type mm-processor-device mm-processor-kwargs mm-shm-cache-max-object-size-mb mm-tensor-ipc model
-model-class-overrides model-impl model-loader-extra-config moe-backend ngram-prompt-lookup-max ngram-prompt-lookup-min
-nnodes node-rank num-gpu-blocks-override num-lookahead-slots num-redundant-experts num-scheduler-steps
-num-speculative-tokens offload-backend offload-group-size offload-num-in-group offload-prefetch-step
-optimization-level otlp-traces-endpoint override-attention-dtype override-generation-config override-neuron-config
-override-pooler-config per-request-spec-decode-metrics performance-mode pipeline-parallel-size pooler-config port
-preemption-mode prefill-context-parallel-size prefill-schedule-interval prefix-cache-retention-interval
-prefix-caching-hash-algo prefix-match-unit profiler-config pt-load-map-location qlora-adapter-name-or-path
-quantization quantization-config quantization-param-path reasoning-config reasoning-effort-map reasoning-parser
-reasoning-parser-plugin renderer-num-workers replayssm-buffer-len response-role revision root-path rope-scaling
-rope-theta runner safetensors-load-strategy safetensors-prefetch-block-size safetensors-prefetch-num-threads
-scheduler-cls scheduler-delay-factor scheduling-policy seed show-hidden-metrics-for-version shutdown-timeout
-sleep-mode-backend sparse-indexer-topk-backend spec-decoding-acceptance-method spec-method spec-model spec-tokens
-speculative-config speculative-disable-by-batch-size speculative-draft-tensor-parallel-size speculative-max-model-len
-speculative-model speculative-model-quantization sse-keep-alive-interval ssl-ca-certs ssl-cert-reqs ssl-certfile
-ssl-ciphers ssl-keyfile stream-interval structured-outputs-config swap-space task tensor-parallel-size tokenizer
-tokenizer-mode tokenizer-pool-extra-config tokenizer-pool-size tokenizer-pool-type tokenizer-revision
-tool-call-parser tool-parser-plugin tool-server tool-strict-level typical-acceptance-sampler-posterior-alpha
+cp-kv-cache-interleave-size cpu-distributed-timeout-seconds cpu-offload-gb custom-histogram-buckets
+data-parallel-address data-parallel-backend data-parallel-rank data-parallel-rpc-port data-parallel-size
+data-parallel-size-local data-parallel-start-rank data-parallel-supervisor-port dbo-decode-token-threshold
+dbo-prefill-token-threshold dcp-comm-backend dcp-kv-cache-interleave-size decode-context-parallel-size
+default-chat-template-kwargs default-mm-loras device device-ids device-memory-utilization diffusion-config
+disable-access-log-for-endpoints distributed-executor-backend distributed-timeout-seconds download-dir
+dp-supervisor-probe-failure-threshold dp-supervisor-probe-interval-s dp-supervisor-probe-timeout-s dp-sync-interval
+dtype ec-manager-config ec-transfer-config elastic-ep-max-dp-size enable-lora-bias engram-config eplb-config
+eplb-step-interval eplb-window-size expert-placement-strategy fault-tolerance-config fingerprint-mode
+fingerprint-value gdn-prefill-backend generation-config gpu-memory-utilization grpc-port guided-decoding-backend
+guided-decoding-disable-additional-properties guided-decoding-disable-any-whitespace guided-decoding-disable-fallback
+h11-max-header-count h11-max-incomplete-event-size hf-config-path hf-overrides host io-processor-plugin ir-op-priority
+jit-monitor-mode kda-decode-backend kda-prefill-backend kernel-config kv-cache-dtype kv-cache-memory-bytes
+kv-cache-metrics-sample kv-events-config kv-offloading-backend kv-offloading-size kv-transfer-config
+limit-mm-per-prompt linear-backend load-format log-config-file log-level logging-config logits-processor-pattern
+logprobs-mode long-lora-scaling-factors long-prefill-token-threshold lora-dtype lora-extra-vocab-size mamba-backend
+mamba-block-size mamba-cache-dtype mamba-cache-mode mamba-cache-philox-rounds mamba-ssm-cache-dtype
+mamba-ssu-algorithm master-addr master-port max-cpu-loras max-cudagraph-capture-size max-log-len max-logprobs
+max-long-partial-prefills max-lora-cls-labels max-lora-rank max-loras max-model-len max-num-active-seqs
+max-num-batched-tokens max-num-partial-prefills max-num-queued-reqs max-num-queued-tokens max-num-scheduled-tokens
+max-num-seqs max-parallel-loading-workers max-prompt-adapter-token max-prompt-adapters max-seq-len-to-capture
+media-io-kwargs middleware mm-encoder-attn-backend mm-encoder-attn-dtype mm-encoder-fp8-scale-path
+mm-encoder-fp8-scale-save-margin mm-encoder-fp8-scale-save-path mm-encoder-tp-mode mm-hasher-algorithm
+mm-ipc-gpu-memory-gb mm-processor-cache-gb mm-processor-cache-type mm-processor-device mm-processor-kwargs
+mm-shm-cache-max-object-size-mb mm-tensor-ipc model model-class-overrides model-impl model-loader-extra-config
+moe-backend ngram-prompt-lookup-max ngram-prompt-lookup-min nnodes node-rank num-gpu-blocks-override
+num-lookahead-slots num-redundant-experts num-scheduler-steps num-speculative-tokens offload-backend
+offload-group-size offload-num-in-group offload-prefetch-step optimization-level otlp-traces-endpoint
+override-attention-dtype override-generation-config override-neuron-config override-pooler-config
+per-request-spec-decode-metrics performance-mode pipeline-parallel-size pooler-config port preemption-mode
+prefill-context-parallel-size prefill-schedule-interval prefix-cache-retention-interval prefix-caching-hash-algo
+prefix-match-unit profiler-config pt-load-map-location qlora-adapter-name-or-path quantization quantization-config
+quantization-param-path reasoning-config reasoning-effort-map reasoning-parser reasoning-parser-plugin
+renderer-num-workers replayssm-buffer-len response-role revision root-path rope-scaling rope-theta runner
+safetensors-load-strategy safetensors-prefetch-block-size safetensors-prefetch-num-threads scheduler-cls
+scheduler-delay-factor scheduling-policy seed show-hidden-metrics-for-version shutdown-timeout sleep-mode-backend
+sparse-indexer-topk-backend spec-decoding-acceptance-method spec-method spec-model spec-tokens speculative-config
+speculative-disable-by-batch-size speculative-draft-tensor-parallel-size speculative-max-model-len speculative-model
+speculative-model-quantization sse-keep-alive-interval ssl-ca-certs ssl-cert-reqs ssl-certfile ssl-ciphers ssl-keyfile
+stream-interval structured-outputs-config swap-space task tensor-parallel-size tokenizer tokenizer-mode
+tokenizer-pool-extra-config tokenizer-pool-size tokenizer-pool-type tokenizer-revision tool-call-parser
+tool-parser-plugin tool-server tool-strict-level typical-acceptance-sampler-posterior-alpha
 typical-acceptance-sampler-posterior-threshold ubatch-size uds uvicorn-log-level video-pruning-method
 video-pruning-rate watchdog-config watermark watermark-config weight-transfer-config worker-cls worker-extension-cls
 """
