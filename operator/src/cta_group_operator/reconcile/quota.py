@@ -1,6 +1,6 @@
 """CTAQuotas become ResourceQuotas: read the cohort, decide, write what may be written now, tell the status once."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from cta_group_core.conditions import merge_conditions
 from cta_group_core.quota import QuotaStatus
@@ -179,11 +179,11 @@ class QuotaReconciler:
         self._written.remember(key, status, answer)
 
 
-def _at_their_limits(snapshot: Snapshot) -> Sequence[str]:
+def _at_their_limits(snapshot: Snapshot) -> frozenset[str]:
     """Return the namespaces whose room is theirs to use: nothing of it is about to move elsewhere."""
-    return [
+    return frozenset(
         space
         for name, member in snapshot.plan.members.items()
         for space, target in member.targets.items()
         if (limit := snapshot.limit(name, space)) is not None and limit.enforced == limit.hard == target
-    ]
+    )
