@@ -76,9 +76,9 @@ class Trial:
                 self._declare(name)
         self.watcher.accept()
 
-    def use(self) -> None:
+    def use(self, space: GpuCluster | None = None) -> None:
         """Create or delete a pod, or let a controller want others; none of that may break a sum."""
-        space = self.chance.choice(self.spaces)
+        space = space or self.chance.choice(self.spaces)
         match self.chance.randrange(3):
             case 0:
                 self._pods += 1
@@ -103,7 +103,7 @@ class Trial:
         ``behind``: it believes the ResourceQuotas that the one before had seen.
         """
         stale = self._known.view if behind and self._known is not None else None
-        api = MortalApi(self._client, self._after_write, writes)
+        api = MortalApi(self._client, self._before_write, self._after_write, writes)
         operator = self._known = await FreshOperator.start(self._client, api, stale)
         for key in operator.keys(self.quotas):
             try:
@@ -121,10 +121,19 @@ class Trial:
             assert time.monotonic() < deadline, f"not settled: {self.watcher.limits()}"
             await asyncio.sleep(0.05)
 
-    def _after_write(self) -> None:
-        self.watcher.look()
+    def _before_write(self, path: str) -> None:
+        """Now and then have a pod come or go where the operator is about to write, so that its write is too late."""
         if self.chance.random() < 0.3:
-            self.use()
+            self.use(self._space_of(path))
+
+    def _after_write(self, path: str) -> None:
+        """Look, and now and then use what was written before Kubernetes has taken notice of it."""
+        self.watcher.look()
+        if self.chance.random() < 0.5:
+            self.use(self._space_of(path))
+
+    def _space_of(self, path: str) -> GpuCluster | None:
+        return next((space for space in self.spaces if f"/{space.namespace}/" in path), None)
 
     def _is_settled(self) -> bool:
         """Tell whether each namespace of a quota has a limit of that quota, in force, and no other has one."""

@@ -38,10 +38,15 @@ class Killed(Exception):
 
 @dataclass
 class MortalApi:
-    """The API server as an operator sees it that ends after some writes. ``after_write`` is called after each."""
+    """The API server as an operator sees it that ends after some writes.
+
+    ``before_write`` and ``after_write`` are called with the path of each write, so that it can be made to come too
+    late, and looked at.
+    """
 
     real: KubeApi
-    after_write: Callable[[], None]
+    before_write: Callable[[str], None]
+    after_write: Callable[[str], None]
     left: int
     writes: list[str] = field(default_factory=list)
 
@@ -52,37 +57,38 @@ class MortalApi:
     async def create(self, path: str, body: Json) -> Json:
         """Create."""
         self._live(path)
-        return self._done(await self.real.create(path, body))
+        return self._done(path, await self.real.create(path, body))
 
     async def update(self, path: str, body: Json) -> Json:
         """Replace."""
         self._live(path)
-        return self._done(await self.real.update(path, body))
+        return self._done(path, await self.real.update(path, body))
 
     async def merge_patch(self, path: str, body: Json) -> Json:
         """Merge."""
         self._live(path)
-        return self._done(await self.real.merge_patch(path, body))
+        return self._done(path, await self.real.merge_patch(path, body))
 
     async def json_patch(self, path: str, operations: Sequence[Json]) -> Json:
         """Patch."""
         self._live(path)
-        return self._done(await self.real.json_patch(path, operations))
+        return self._done(path, await self.real.json_patch(path, operations))
 
     async def delete(self, path: str, resource_version: str | None = None) -> None:
         """Delete."""
         self._live(path)
         await self.real.delete(path, resource_version)
-        self._done({})
+        self._done(path, {})
 
     def _live(self, path: str) -> None:
         if self.left == 0:
             raise Killed
         self.left -= 1
         self.writes.append(path)
+        self.before_write(path)
 
-    def _done(self, answer: Json) -> Json:
-        self.after_write()
+    def _done(self, path: str, answer: Json) -> Json:
+        self.after_write(path)
         return answer
 
 

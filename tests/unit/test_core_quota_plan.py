@@ -121,7 +121,7 @@ def grown(before: Mapping[str, tuple[int, int]], after: Mapping[str, tuple[int, 
     return [name for name, (held, most) in after.items() if held > max(most, before[name][0])]
 
 
-Cohort.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+Cohort.TestCase.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
 TestCohort = Cohort.TestCase
 
 

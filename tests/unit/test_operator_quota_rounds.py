@@ -1,6 +1,8 @@
 """Rounds of the work on quotas: what is written, in which order, and what the status says, without an API server."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from cta_group_core.quota import QuotaStatus, Reclaim
 from cta_group_operator.errors import Forbidden
@@ -41,6 +43,29 @@ async def test_a_round_lowers_and_the_next_raises() -> None:
     view.limits.put(a_limit("b", "q", 10))
     await reconciler(view, kube).reconcile("q")
     assert kube.writes == [("merge", LIMIT.format("a") + "/status"), ("merge", LIMIT.format("a"))]
+    assert kube.objects[LIMIT.format("a")]["spec"] == {"hard": {f"requests.{RESOURCE}": "50"}}
+
+
+class AheadKube(FakeKube):
+    """An API server that is ahead of what was watched: a limit of 90 stands where the view still has 10."""
+
+    async def get(self, path: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """List the one limit."""
+        del path, query
+        hard = {"hard": {f"requests.{RESOURCE}": "90"}}
+        labels = {"ctagroup.dev/quota": "q"}
+        meta = {"name": "cta-group", "namespace": "a", "uid": "u", "resourceVersion": "7", "labels": labels}
+        return {"items": [{"metadata": meta, "spec": hard, "status": hard}], "metadata": {}}
+
+
+async def test_a_raise_is_decided_on_what_the_api_server_has_now() -> None:
+    """A limit that was raised and not watched yet is not free for another namespace."""
+    view, kube = a_view("a", "b"), AheadKube()
+    view.quotas.put(a_quota("q", 100, "a", "b"))
+    view.limits.put(a_limit("a", "q", 10))
+    view.limits.put(a_limit("b", "q", 10))
+    await reconciler(view, kube).reconcile("q")
+    assert {path for _, path in kube.writes} == {LIMIT.format("a"), LIMIT.format("a") + "/status"}
     assert kube.objects[LIMIT.format("a")]["spec"] == {"hard": {f"requests.{RESOURCE}": "50"}}
 
 
