@@ -16,7 +16,8 @@ from cluster_harness.api_client import ApiClient, Json
 from cluster_harness.control_plane import ControlPlane
 from cluster_harness.waiting import wait_for
 from cta_group_core.names import ANNOTATION_REPAIRED, DEFAULT_RESOURCE_NAME
-from cta_group_plugin.adapters.kube_api import ApiServer, KubeNodeApi
+from cta_group_plugin.adapters.api_server import ApiServer
+from cta_group_plugin.adapters.kube_api import KubeNodeApi
 from cta_group_plugin.errors import ApiUnavailable
 from cta_group_plugin.report import UNHEALTHY, AllocationReport, EnforcementReport, GpuReport, NodeReport
 from gpu_cluster import CAPACITY, OURS, GpuCluster

@@ -14,7 +14,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from cta_group_core.nodes import NodeStatus
-from cta_group_plugin.adapters.kube_api import ApiServer, KubeNodeApi
+from cta_group_plugin.adapters.api_server import ApiServer
+from cta_group_plugin.adapters.kube_api import KubeNodeApi
 from cta_group_plugin.errors import ApiUnavailable
 from cta_group_plugin.report import EnforcementReport, NodeReport, as_api
 from cta_group_plugin.testing import Ask, FakeKubelet

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from cta_group_plugin.adapters.api_server import ApiServer
 from cta_group_plugin.adapters.checkpoint import CHECKPOINT, KubeletCheckpoint
-from cta_group_plugin.adapters.kube_api import ApiServer, KubeNodeApi
+from cta_group_plugin.adapters.kube_api import KubeNodeApi
 from cta_group_plugin.adapters.kube_events import KubeEvents
 from cta_group_plugin.errors import ApiRefused, ApiUnavailable
 from cta_group_plugin.pod_events import PodEvent
@@ -74,6 +75,17 @@ async def test_pod_without_a_known_uid_has_its_event_all_the_same(server: FakeAp
     (written,) = server.events.values()
     assert "uid" not in written["involvedObject"]
     assert len(written["message"]) <= 1024
+
+
+@pytest.mark.parametrize("end", ["-", ".", "-.-", "a"])
+async def test_event_on_a_pod_with_a_long_name_has_a_name_that_kubernetes_takes(
+    server: FakeApiServer, events: KubeEvents, end: str
+) -> None:
+    """A name of 253 letters is cut, and no part of what is left may end with a dash."""
+    await events.write(PodEvent(pod(f"{'p' * (200 - len(end))}{end}{'q' * 53}"), None, "A", "b", key="c"))
+    (name,) = server.events
+    parts = name.removeprefix("team-a/").split(".")
+    assert all(part and not part.endswith("-") for part in parts)
 
 
 @pytest.mark.parametrize(("status", "error"), [(503, ApiUnavailable), (429, ApiUnavailable), (403, ApiRefused)])

@@ -3,9 +3,10 @@
 from dataclasses import dataclass, field
 
 from cta_group_core.profiles import profile_named
+from cta_group_plugin.adapters.api_server import ApiServer
 from cta_group_plugin.adapters.checkpoint import KubeletCheckpoint
 from cta_group_plugin.adapters.host_processes import HostProcesses
-from cta_group_plugin.adapters.kube_api import ApiServer, KubeNodeApi
+from cta_group_plugin.adapters.kube_api import KubeNodeApi
 from cta_group_plugin.adapters.kube_events import KubeEvents
 from cta_group_plugin.adapters.pod_resources import KubeletPodResources
 from cta_group_plugin.adapters.simulated_mps import SimulatedMpsControl

@@ -11,7 +11,8 @@ from cluster_harness.api_client import ApiClient, Json
 from cluster_harness.control_plane import ControlPlane
 from cta_group_core.names import ANNOTATION_REPAIRED, API_GROUP_VERSION, FIELD_MANAGER_PLUGIN
 from cta_group_core.nodes import NodeStatus
-from cta_group_plugin.adapters.kube_api import ApiServer, KubeNodeApi
+from cta_group_plugin.adapters.api_server import ApiServer
+from cta_group_plugin.adapters.kube_api import KubeNodeApi
 from cta_group_plugin.adapters.kube_events import KubeEvents
 from cta_group_plugin.errors import ApiUnavailable
 from cta_group_plugin.pod_events import PodEvent

@@ -1,68 +1,21 @@
-"""The Kubernetes API over the standard library's HTTP client, and CTANode in it by server-side apply.
-
-One small request now and then from every node of a cluster: a Kubernetes client library costs tens of MiB on each of
-them. Token and certificate authority are read for each request, because kubelet rotates them under a running process.
-"""
+"""CTANode in the Kubernetes API, by server-side apply."""
 
 import asyncio
-import http.client
 import json
-import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
-from pathlib import Path
 from typing import Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from cta_group_core.names import ANNOTATION_REPAIRED, API_GROUP_VERSION, FIELD_MANAGER_PLUGIN
+from cta_group_plugin.adapters.api_server import ApiServer, is_success
 from cta_group_plugin.errors import ApiUnavailable
 from cta_group_plugin.report import NodeReport, as_api
 
-_TIMEOUT_SECONDS: Final = 5.0
-"""A process that is asked to end waits for a request on its way."""
 _APPLY: Final = "application/apply-patch+yaml"
 _LONGEST_ANSWER: Final = 300
-
-
-@dataclass(frozen=True, slots=True)
-class ApiServer:
-    """Where the API is and who we are there."""
-
-    url: str
-    """``https://host:port``; plain ``http://`` goes without a token and is for tests."""
-    service_account_dir: Path
-    """Folder with ``token`` and ``ca.crt``, as kubelet mounts it into a pod."""
-
-    def request(self, method: str, path: str, body: object, content_type: str) -> tuple[int, bytes]:
-        """Make one request on a connection of its own; return status and answer. Blocks. Raises ApiUnavailable."""
-        headers = {"Content-Type": content_type, **self._authorization()}
-        try:
-            connection = self._connection()
-            try:
-                connection.request(method, path, None if body is None else json.dumps(body), headers)
-                answer = connection.getresponse()
-                return answer.status, answer.read()
-            finally:
-                connection.close()
-        except (OSError, http.client.HTTPException) as error:
-            raise ApiUnavailable(f"{self.url}: {error!r}") from error
-
-    def _connection(self) -> http.client.HTTPConnection:
-        url = urlsplit(self.url)
-        if url.scheme == "http":
-            return http.client.HTTPConnection(url.hostname or "", url.port, timeout=_TIMEOUT_SECONDS)
-        tls = ssl.create_default_context(cafile=str(self.service_account_dir / "ca.crt"))
-        return http.client.HTTPSConnection(url.hostname or "", url.port, timeout=_TIMEOUT_SECONDS, context=tls)
-
-    def _authorization(self) -> dict[str, str]:
-        if self.url.startswith("http:"):
-            return {}
-        try:
-            token = (self.service_account_dir / "token").read_text().strip()
-        except OSError as error:
-            raise ApiUnavailable(f"{self.url}: {error!r}") from error
-        return {"Authorization": f"Bearer {token}"}
+_LONGEST_MESSAGE: Final = 2000
+"""Letters of either that a log and a condition show."""
 
 
 class KubeNodeApi:
@@ -111,7 +64,9 @@ class KubeNodeApi:
         if code == HTTPStatus.NOT_FOUND:
             raise ApiUnavailable(f"CTANode {self._node_name}: the cluster has no Node of this name")
         self._check(code, answer, "its Node")
-        return _told(answer, "metadata", "uid")
+        if uid := _told(answer, "metadata", "uid"):
+            return uid
+        raise ApiUnavailable(f"CTANode {self._node_name}: the API's answer for its Node names no UID: {_begin(answer)}")
 
     def _make(self, node_uid: str) -> bytes:
         owner = {"apiVersion": "v1", "kind": "Node", "name": self._node_name, "uid": node_uid}
@@ -146,7 +101,7 @@ class KubeNodeApi:
             raise ApiUnavailable(f"CTANode {self._node_name}: {error}") from error
 
     def _check(self, code: int, answer: bytes, what: str) -> None:
-        if code >= HTTPStatus.BAD_REQUEST:
+        if not is_success(code):
             asked = f" for {what}" if what else ""
             raise ApiUnavailable(f"CTANode {self._node_name}: the API answered {code}{asked}: {message_of(answer)}")
 
@@ -157,23 +112,29 @@ class _ObjectGone(ApiUnavailable):
 
 def message_of(answer: bytes) -> str:
     """Return the sentence of a Kubernetes error, or the beginning of whatever came."""
-    try:
-        return str(json.loads(answer)["message"])
-    except (ValueError, KeyError, TypeError):
-        return answer[:_LONGEST_ANSWER].decode(errors="replace")
+    return _field(answer, "message")[:_LONGEST_MESSAGE] or _begin(answer)
+
+
+def _begin(answer: bytes) -> str:
+    return answer[:_LONGEST_ANSWER].decode(errors="replace")
 
 
 def _told(answer: bytes, part: str, name: str) -> str:
     """Return a field of a part of the object that the API answered with; empty when it has none."""
-    try:
-        return str(json.loads(answer)[part][name])
-    except (ValueError, KeyError, TypeError):
-        return ""
+    return _field(answer, part, name)
 
 
 def _annotation(answer: bytes, name: str) -> str:
     """Return an annotation of the object that the API answered with; empty when it has none."""
+    return _field(answer, "metadata", "annotations", name)
+
+
+def _field(answer: bytes, *path: str) -> str:
+    """Return what is at a place of the answer, as text; empty when there is nothing, or no JSON at all."""
     try:
-        return str(json.loads(answer)["metadata"]["annotations"][name])
-    except (ValueError, KeyError, TypeError):
+        found = json.loads(answer)
+        for name in path:
+            found = found[name]
+        return str(found)
+    except (ValueError, KeyError, TypeError, RecursionError):
         return ""

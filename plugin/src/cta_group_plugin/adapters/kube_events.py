@@ -7,7 +7,8 @@ from typing import Final
 from urllib.parse import quote
 
 from cta_group_core.names import FIELD_MANAGER_PLUGIN
-from cta_group_plugin.adapters.kube_api import ApiServer, message_of
+from cta_group_plugin.adapters.api_server import ApiServer, is_success
+from cta_group_plugin.adapters.kube_api import message_of
 from cta_group_plugin.errors import ApiRefused, ApiUnavailable
 from cta_group_plugin.pod_events import PodEvent
 
@@ -32,11 +33,12 @@ class KubeEvents:
         path = f"/api/v1/namespaces/{quote(event.pod.namespace)}/events"
         code, answer = self._server.request("POST", path, self._body(event), "application/json")
         told = f"event {event.reason} on pod {event.pod.namespace}/{event.pod.name}: {code}: {message_of(answer)}"
-        if code == HTTPStatus.CONFLICT or code < HTTPStatus.BAD_REQUEST:
+        if code == HTTPStatus.CONFLICT or is_success(code):
             return
-        if code >= HTTPStatus.INTERNAL_SERVER_ERROR or code in {HTTPStatus.UNAUTHORIZED, _TOO_MANY}:
-            raise ApiUnavailable(told)
-        raise ApiRefused(told)
+        is_refusal = HTTPStatus.BAD_REQUEST <= code < HTTPStatus.INTERNAL_SERVER_ERROR
+        if is_refusal and code not in {HTTPStatus.UNAUTHORIZED, _TOO_MANY}:
+            raise ApiRefused(told)
+        raise ApiUnavailable(told)  # whatever answers so instead of the API, it may be the API again
 
     def _body(self, event: PodEvent) -> dict[str, object]:
         import hashlib  # noqa: PLC0415 - most nodes never tell anything, and it is as large as all adapters together
@@ -49,7 +51,8 @@ class KubeEvents:
             "kind": "Event",
             # The name is made from the cause, so that no restart of ours tells it again.
             "metadata": {
-                "name": f"{event.pod.name[:_MOST_OF_A_NAME]}.{digest}",
+                # A part of a name must not end with a dash or a dot, wherever a long one is cut.
+                "name": f"{event.pod.name[:_MOST_OF_A_NAME].rstrip('-.')}.{digest}",
                 "namespace": event.pod.namespace,
             },
             "involvedObject": {**pod, "uid": event.uid} if event.uid else pod,
