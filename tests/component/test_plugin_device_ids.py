@@ -161,7 +161,12 @@ async def test_nothing_is_told_of_numa_nodes_otherwise(node: NodeWithIds) -> Non
 
 
 @pytest.mark.parametrize(
-    "text", ["[]", "{", '{"GPU-1": "a"}', '{"GPU-1": 1, "GPU-2": 1}', '{"nonsense": 1}', '{"GPU-1": true}']
+    "text",
+    [
+        *["[]", "{", '{"GPU-1": "a"}', '{"GPU-1": 1, "GPU-2": 1}', '{"nonsense": 1}', '{"GPU-1": true}'],
+        *['{"GPU-1": 10000}', '{"GPU-1": -1}', "[" * 100_000, "\x00"],
+    ],
+    ids=lambda text: text[:20],
 )
 def test_file_of_numbers_that_makes_no_sense_is_named(tmp_path: Path, text: str) -> None:
     """The numbers are found elsewhere then; the log says which file it was."""

@@ -151,12 +151,22 @@ def test_record_is_read_again_when_it_changed(tmp_path: Path) -> None:
     assert record.uid_of(groups(0, [0])) == "uid-b"
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"Data": null}', '{"Data": {"PodDeviceEntries": 5}}', "\x00"])
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", '{"Data": null}', '{"Data": {"PodDeviceEntries": 5}}', "\x00", "[" * 100_000], ids=len
+)
 def test_record_of_another_form_tells_nothing(tmp_path: Path, text: str) -> None:
     """It is kubelet's own and may change with any release."""
     record = checkpoint(tmp_path, text)
     assert record.uid_of(groups(0, range(8))) is None
     assert record.pod_devices() is None
+    assert record.registered() == frozenset()
+
+
+def test_record_that_is_a_folder_tells_nothing(tmp_path: Path) -> None:
+    """Whoever put it there."""
+    (tmp_path / CHECKPOINT).mkdir()
+    record = KubeletCheckpoint(tmp_path, "nvidia.com/cta-group")
+    assert (record.pod_devices(), record.registered()) == (None, frozenset())
 
 
 def test_record_of_a_kubelet_without_pods_is_understood(tmp_path: Path) -> None:

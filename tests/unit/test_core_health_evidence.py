@@ -67,7 +67,7 @@ def test_recovery_actions_from_outside_of_the_table() -> None:
     assert "42" in unknown.asks_for
 
 
-SECONDS = st.floats(min_value=0, max_value=1e12)
+SECONDS = st.floats(min_value=0, max_value=2e11)
 FAULTS = st.lists(st.sampled_from(FaultKind), unique=True).map(lambda kinds: sorted(kinds, key=list(FaultKind).index))
 
 
@@ -127,6 +127,11 @@ FAULT = {"kind": "xid", "reason": "XID 79", "since": 1.0, "latest": 2.0}
             json.dumps({**GOOD, "gpus": {"GPU-1": {"faults": [{**FAULT, "needs": 1.0}]}}}),
             "needs: must be one of 0, 1, 2",
         ),
+        (json.dumps({**GOOD, "gpus": {"GPU-1": {"faults": [{**FAULT, "since": 1e300}]}}}), "GPU-1: 1e.300 is no time"),
+        (json.dumps({**GOOD, "gpus": {"GPU-1": {"faults": [{**FAULT, "latest": float("nan")}]}}}), "nan is no time"),
+        (json.dumps({**GOOD, "gpus": {"GPU-1": {"healed_at": float("inf")}}}), "inf is no time"),
+        (json.dumps({**GOOD, "gpus": {"GPU-1": {"healed_at": -1.0}}}), "-1.0 is no time"),
+        ("[" * 100_000, "health record: the text: not JSON"),
         (json.dumps({**GOOD, "epoch": []}), "epoch: must be an object"),
         (json.dumps({**GOOD, "surplus": 1}), "surplus"),
     ],

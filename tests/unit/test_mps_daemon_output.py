@@ -39,7 +39,9 @@ def test_output_that_is_not_there_is_nothing_to_cut(folders: MpsFolders) -> None
     assert not folders.output.exists()
 
 
-@pytest.mark.parametrize("text", ["", "no JSON", "[]", '{"pid": 1}', '{"pid": "x", "started_ticks": 1}'])
+@pytest.mark.parametrize(
+    "text", ["", "no JSON", "[]", '{"pid": 1}', '{"pid": "x", "started_ticks": 1}', "[" * 100_000], ids=len
+)
 def test_a_record_that_is_no_record_finds_no_daemon(folders: MpsFolders, text: str) -> None:
     """Whatever stands there, only a process that runs with that start time is taken for the daemon."""
     folders.record.write_text(text, encoding="ascii")

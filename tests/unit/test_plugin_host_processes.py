@@ -56,6 +56,12 @@ def test_a_process_of_a_pod(tmp_path: Path) -> None:
     assert facts.pod == PodOfProcess(POD, "c" * 64)
 
 
+def test_a_name_that_speaks_to_a_terminal_is_made_harmless(tmp_path: Path) -> None:
+    """It is told in events, conditions and logs, and any tenant's process can call itself anything."""
+    write_process(tmp_path, Program(5, pod_uid=POD, name="a\x1b[2J\nb\x9bc\u202ed"))
+    assert HostProcesses(tmp_path).look([5])[5].name == "a?[2J?b?c?d"
+
+
 @pytest.mark.parametrize(
     ("state", "flags", "threads", "has_ended"),
     [

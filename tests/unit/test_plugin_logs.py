@@ -49,3 +49,12 @@ def test_error_carries_its_traceback(log_format: LogFormat, capsys: pytest.Captu
     except ValueError as failure:
         EventLog("cta_group_plugin.test").error("part_failed", cause=failure)
     assert "ValueError: invalid literal" in capsys.readouterr().err
+
+
+def test_text_of_others_stays_on_its_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """Line ends of any kind and escape sequences are written out; letters of any language are not."""
+    set_up_logs("info", "text")
+    EventLog("cta_group_plugin.test").info("told", name="a\rb", clear="\x1b[2J", c1="\x9b1m", u="\u2028", word="größer")
+    line = capsys.readouterr().err
+    assert line.rstrip("\n").isprintable()
+    assert line.endswith('name="a\\rb" clear="\\u001b[2J" c1="\\u009b1m" u="\\u2028" word=größer\n')

@@ -24,6 +24,8 @@ NodeName = NewType("NodeName", str)
 _SEPARATOR = "::"
 _GPU_UUID = re.compile(r"GPU-[0-9A-Za-z][0-9A-Za-z-]{0,58}")
 _GROUP_ID = re.compile(rf"({_GPU_UUID.pattern}){_SEPARATOR}(0|[1-9][0-9]{{0,4}})")
+LARGEST_GPU_NUMBER: Final = 9999
+"""An id in short form has room for four digits."""
 _SHORT_ID = re.compile(r"g(0|[1-9][0-9]{0,3})-([0-9]{3}|[1-9][0-9]{3})")
 
 

@@ -53,4 +53,8 @@ def _time_of(record: logging.LogRecord) -> str:
 
 def _text(value: object) -> str:
     text = str(value)
-    return text if text and not set(text) & set(' "=\n') else json.dumps(text, ensure_ascii=False)
+    is_plain = text.isprintable()
+    if text and is_plain and not set(text) & set(' "='):
+        return text
+    # Whatever is not printable is escaped: it could end the line, or speak to the terminal of whoever reads it.
+    return json.dumps(text, ensure_ascii=not is_plain)

@@ -32,6 +32,8 @@ class _Document:
 
 
 _FORMAT: Final = 1
+_END_OF_TIME: Final = 253402300800.0
+"""Beginning of the year 10000: nobody can write a later moment as a date."""
 
 
 def dump_record(record: HealthRecord) -> str:
@@ -50,4 +52,17 @@ def load_record(text: str) -> HealthRecord:
         raise InvalidText(f"health record: the text: not JSON ({wrong})") from wrong
     if document.format != _FORMAT:
         raise InvalidText(f"health record: format {document.format}; this release reads {_FORMAT}")
+    for uuid, state in document.gpus.items():
+        _check_times(uuid, state)
     return HealthRecord(document.epoch, {parse_gpu_uuid(uuid): state for uuid, state in document.gpus.items()})
+
+
+def _check_times(uuid: str, state: GpuState) -> None:
+    """Refuse what is no moment, such as NaN, which JSON lets through: every account of the node would fail by it."""
+    told = [time for fault in state.faults for time in (fault.since, fault.latest)]
+    told += [time for time in (state.healed_at, state.mps.since if state.mps else None) if time is not None]
+    for time in told:
+        if not 0 <= time < _END_OF_TIME:
+            raise InvalidText(
+                f"health record: gpus.{uuid}: {time} is no time: seconds since 1970, before the year 10000"
+            )

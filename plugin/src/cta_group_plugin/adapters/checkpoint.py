@@ -23,6 +23,8 @@ from cta_group_plugin.ports import PodDevices
 
 CHECKPOINT: Final = "kubelet_internal_checkpoint"
 _OUR_DEVICES: Final = f"{names.CDI_KIND}="
+_NOT_UNDERSTOOD: Final = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
+"""What a file of any other form leads to."""
 
 
 class KubeletCheckpoint:
@@ -51,7 +53,7 @@ class KubeletCheckpoint:
             mark = (found.st_ino, found.st_mtime_ns, found.st_size)
             if self._read is None or self._read[0] != mark:
                 self._read = (mark, tuple(self._entries()))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except _NOT_UNDERSTOOD:
             return None
         return self._read[1]
 
@@ -60,7 +62,7 @@ class KubeletCheckpoint:
         try:
             document = json.loads(self._file.read_bytes())
             return frozenset(map(str, document["Data"]["RegisteredDevices"].get(self._resource_name) or ()))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except _NOT_UNDERSTOOD:
             return frozenset()
 
     def _entries(self) -> Iterator[PodDevices]:

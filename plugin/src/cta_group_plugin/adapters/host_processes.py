@@ -38,7 +38,7 @@ class HostProcesses:
         # The first thread of a program may end before the others: it is a zombie then, and the program lives.
         is_last_thread = int(fields[_THREADS]) <= 1
         is_ending = fields[_STATE] in _ENDED_STATES or bool(int(fields[_FLAGS]) & _EXITING)
-        return ProcessFacts(int(fields[_START]), name, is_last_thread and is_ending, self._pod(pid))
+        return ProcessFacts(int(fields[_START]), _shown(name), is_last_thread and is_ending, self._pod(pid))
 
     def _pod(self, pid: int) -> PodOfProcess | None:
         try:
@@ -48,6 +48,11 @@ class HostProcesses:
 
     def _read(self, pid: int, name: str) -> str:
         return (self._folder / str(pid) / name).read_text(encoding="utf-8", errors="replace")
+
+
+def _shown(name: str) -> str:
+    """Return a name that is safe to show: a process can call itself anything, escape sequences of a terminal too."""
+    return "".join(letter if letter.isprintable() else "?" for letter in name)
 
 
 def _namespace(folder: Path) -> int | None:

@@ -9,7 +9,7 @@ from typing import Final
 
 from cta_group_core.errors import InvalidText
 from cta_group_core.health.evidence import Epoch
-from cta_group_core.ids import GpuUuid, parse_gpu_uuid
+from cta_group_core.ids import LARGEST_GPU_NUMBER, GpuUuid, parse_gpu_uuid
 from cta_group_plugin.errors import StateUnavailable
 
 RECORD: Final = "health.json"
@@ -45,7 +45,7 @@ class StateFolder:
             return _numbers_in(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return {}
-        except (OSError, ValueError, InvalidText) as error:
+        except (OSError, ValueError, RecursionError, InvalidText) as error:
             raise StateUnavailable(f"{path}: {error}") from error
 
     def save_numbers(self, numbers: Mapping[GpuUuid, int]) -> None:
@@ -85,8 +85,8 @@ def _numbers_in(text: str) -> dict[GpuUuid, int]:
     if not isinstance(document, dict):
         raise InvalidText("it must be a JSON object of numbers by GPU UUID")
     numbers = {parse_gpu_uuid(uuid): number for uuid, number in document.items()}
-    if not all(type(number) is int and number >= 0 for number in numbers.values()):
-        raise InvalidText("each GPU's number must be a whole number, 0 or more")
+    if not all(type(number) is int and 0 <= number <= LARGEST_GPU_NUMBER for number in numbers.values()):
+        raise InvalidText(f"each GPU's number must be a whole number from 0 to {LARGEST_GPU_NUMBER}")
     if len(set(numbers.values())) < len(numbers):
         raise InvalidText("two GPUs have the same number")
     return numbers

@@ -77,10 +77,10 @@ class DaemonProcess:
     def found(cls, folders: MpsFolders) -> Self | None:
         """Return the daemon that an earlier supervisor started, if it still runs. Raises MpsUnavailable."""
         try:
-            process = Process(**json.loads(folders.record.read_text(encoding="ascii")))
+            process = _recorded(folders.record.read_text(encoding="ascii"))
         except FileNotFoundError:
             return None
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, RecursionError) as error:
             # Whoever listens is taken over all the same, and the record is made anew with the next daemon.
             _LOG.warning("mps_daemon_record_unreadable", gpu=folders.gpu, path=folders.record, problem=error)
             return None
@@ -138,6 +138,14 @@ class DaemonProcess:
             return ""
         said = [line.strip() for line in lines if line.strip()]
         return f", saying {said[-1][:_SHOWN_CHARACTERS]!r}" if said else ""
+
+
+def _recorded(text: str) -> Process:
+    """Read the record. Raises ValueError, TypeError or RecursionError for anything else."""
+    process = Process(**json.loads(text))
+    if type(process.pid) is not int or type(process.started_ticks) is not int or process.pid < 1:
+        raise ValueError(f"{process} names no process")
+    return process
 
 
 def _how(status: int) -> str:
