@@ -1,10 +1,13 @@
 """/metrics, /healthz and /readyz of the running plugin."""
 
 import asyncio
+import http.client
 import socket
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator
+from contextlib import ExitStack
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -128,3 +131,27 @@ def test_address_that_is_taken_is_a_wrong_setting() -> None:
     checks = ProbeChecks(CollectorRegistry(), lambda: "", lambda: "")
     with ProbeServer("127.0.0.1:0", checks) as server, pytest.raises(BadSetting, match="--metrics-address"):
         ProbeServer(f"127.0.0.1:{server.port}", checks)
+
+
+async def test_connections_that_say_nothing_keep_nobody_out() -> None:
+    """Any pod can open as many as it likes; the oldest are ended, and whoever comes last is served."""
+    checks = ProbeChecks(CollectorRegistry(), lambda: "", lambda: "")
+    with ProbeServer("127.0.0.1:0", checks) as server, ExitStack() as opened:
+        held = [opened.enter_context(socket.create_connection(("127.0.0.1", server.port), 10)) for _ in range(100)]
+        assert await get(f"127.0.0.1:{server.port}", "/healthz") == (200, "ok\n")
+        assert await asyncio.to_thread(held[0].recv, 1) == b"", "the oldest was ended"
+        assert threading.active_count() < 100
+
+
+async def test_fault_of_a_series_is_logged_as_everything_else(caplog: pytest.LogCaptureFixture) -> None:
+    """Not printed past the form of the log; the next request is served."""
+
+    def fails() -> str:
+        raise ZeroDivisionError("a fault of ours")
+
+    checks = ProbeChecks(CollectorRegistry(), fails, lambda: "")
+    with ProbeServer("127.0.0.1:0", checks) as server:
+        with pytest.raises(http.client.RemoteDisconnected):
+            await asyncio.to_thread(urllib.request.urlopen, f"http://127.0.0.1:{server.port}/healthz", timeout=5)
+        assert await get(f"127.0.0.1:{server.port}", "/readyz") == (200, "ok\n")
+    assert [record.message for record in caplog.records] == ["probe_failed"]

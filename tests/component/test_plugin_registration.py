@@ -117,6 +117,18 @@ async def test_failed_registration_is_tried_again_under_another_name(node: FakeN
             assert len(kubelet.registered) == 1
 
 
+async def test_place_where_no_socket_can_be_made_is_tried_again(node: FakeNode) -> None:
+    """As on a full disk, or without a descriptor left: the process goes on, says where, and takes the next name."""
+    async with registered_plugin(node) as kubelet:
+        (own,) = own_sockets(node)
+        taken = [own.with_name(own.name.replace("-1.sock", f"-{number}.sock")) for number in (2, 3)]
+        for path in taken:
+            path.mkdir()
+        own.unlink()
+        await kubelet.until(lambda kubelet: len(kubelet.registered) == 2 and has_all_devices(kubelet))
+        assert names(kubelet)[-1].endswith("-4.sock")
+
+
 async def test_driver_that_is_gone_ends_the_process(node: FakeNode) -> None:
     """Only a fresh process can load the driver again: this one withdraws its devices and fails."""
     async with node.kubelet() as kubelet:

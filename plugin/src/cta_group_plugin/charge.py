@@ -72,8 +72,11 @@ class ChargeKeeper:
         now, folder_time = self._state.now(), _changed_at(self._folder)
         if folder_time == self._folder_time and now - self._listed_at < _LIST_SECONDS:
             return
+        try:
+            sockets = tuple(self._folder.glob(f"{self._ours_begin_with}*.sock"))
+        except OSError:
+            return  # somebody removes it now, or no descriptor is left: what was there last counts until the next look
         self._folder_time, self._listed_at = folder_time, now
-        sockets = self._folder.glob(f"{self._ours_begin_with}*.sock")
         self._others = tuple(path for path in sockets if not path.name.startswith(self.own_begin_with))
 
 

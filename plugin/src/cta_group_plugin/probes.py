@@ -5,20 +5,33 @@ liveness probe instead of a hanging one.
 """
 
 import asyncio
+import socket
+import sys
 import threading
+import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
 from cta_group_plugin.errors import BadSetting
+from cta_group_plugin.logs import EventLog
+
+_log = EventLog(__name__)
 
 _LIVENESS_SECONDS: Final = 4.0
+_MOST_CONNECTIONS: Final = 32
+"""At the same time: kubelet and Prometheus have one or two."""
+_BREATH_SECONDS: Final = 0.1
 _TEXT: Final = "text/plain; charset=utf-8"
+
+Connection = socket.socket | tuple[bytes, socket.socket]
+"""As ``socketserver`` has it."""
 
 Check = Callable[[], str]
 """Returns what is wrong, in words; empty when nothing is. Called in a thread of the server."""
@@ -52,11 +65,53 @@ def on_loop(check: Callable[[], Awaitable[str]], *, limit_seconds: float = _LIVE
 
 
 class _Server(ThreadingHTTPServer):
-    """Does not ask for the name of its address: nobody reads it, and the codec of names is half a MiB."""
+    """Serves whoever came last: the port is open to every pod, and each connection costs a thread and a descriptor."""
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        self._open: dict[Connection, None] = {}
+        self._one_at_a_time = threading.Lock()
+        super().__init__(address, handler)
 
     def server_bind(self) -> None:
+        """Do not ask for the name of the address: nobody reads it, and the codec of names is half a MiB."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        """Take a connection; without a descriptor for it, not at once again."""
+        try:
+            return super().get_request()
+        except OSError:
+            time.sleep(_BREATH_SECONDS)
+            raise
+
+    def process_request(self, request: Connection, client_address: Any) -> None:
+        """Serve a connection in a thread of its own, and end the oldest where there are too many."""
+        with self._one_at_a_time:
+            self._open[request] = None
+            oldest = next(iter(self._open)) if len(self._open) > _MOST_CONNECTIONS else None
+            if oldest is not None:
+                del self._open[oldest]
+                _end(oldest)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Connection) -> None:
+        """Close a connection."""
+        with self._one_at_a_time:
+            self._open.pop(request, None)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Connection, client_address: Any) -> None:  # noqa: ARG002 - the names are inherited
+        """Log what went wrong, in the form of every log; who asked may have gone, which is nothing."""
+        failure = sys.exception()
+        if not isinstance(failure, OSError):
+            _log.error("probe_failed", cause=failure)
+
+
+def _end(connection: Connection) -> None:
+    one = connection[1] if isinstance(connection, tuple) else connection
+    with suppress(OSError):
+        one.shutdown(socket.SHUT_RDWR)
 
 
 class ProbeServer:

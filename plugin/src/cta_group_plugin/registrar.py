@@ -11,7 +11,7 @@ admits its pods, so the files are looked at every 20 ms: two ``stat``, which no 
 import asyncio
 import random
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NoReturn
@@ -159,19 +159,20 @@ class Registrar:
         return found
 
     async def _register(self) -> _Registration | None:
-        """Serve under a new name and tell kubelet; ``None`` when it did not take it."""
-        registration = await self._serve()
-        try:
-            await self._announce(registration.path.name)
-        except KubeletUnavailable as problem:
-            self._metrics.registration_failures.inc()
-            self._state.learn_registration("", str(problem))
-            _log.warning("registration_failed", socket=registration.path.name, problem=problem)
-            await registration.close()
-            return None
-        except BaseException:
-            await registration.close()
-            raise
+        """Serve under a new name and tell kubelet; ``None`` when there can be no socket, or kubelet did not take it."""
+        self._count += 1
+        path = self._folder / f"{self._charge.own_begin_with}{self._count}.sock"
+        async with AsyncExitStack() as undone:
+            try:
+                registration = await self._serve(path)
+                undone.push_async_callback(registration.close)
+                await self._announce(path.name)
+            except KubeletUnavailable as problem:
+                self._metrics.registration_failures.inc()
+                self._state.learn_registration("", str(problem))
+                _log.warning("registration_failed", socket=path.name, problem=problem)
+                return None
+            undone.pop_all()
         self._metrics.registrations.inc()
         self._state.learn_registration(registration.path.name)
         self._charge.look()
@@ -179,13 +180,14 @@ class Registrar:
         _log.info("registered", socket=registration.path.name, resource=self._resource_name)
         return registration
 
-    async def _serve(self) -> _Registration:
-        self._count += 1
-        path = self._folder / f"{self._charge.own_begin_with}{self._count}.sock"
+    async def _serve(self, path: Path) -> _Registration:
         stream = Stream()
         server = grpc.aio.server(options=[("grpc.max_receive_message_length", _LARGEST_MESSAGE_BYTES)])
         add_DevicePluginServicer_to_server(self._service(stream), server)
-        server.add_insecure_port(f"unix://{path}")
+        try:
+            server.add_insecure_port(f"unix://{path}")
+        except (OSError, RuntimeError) as error:  # the disk is full, no descriptor is left, the folder is not ours
+            raise KubeletUnavailable(f"{path}: no socket can be made: {error}") from error
         await server.start()
         return _Registration(path, socket_identity(path), server, stream)
 

@@ -19,14 +19,14 @@ def socket_identity(path: Path) -> SocketIdentity | None:
 
 def is_served(path: Path) -> bool:
     """Tell whether somebody listens at a socket, without waiting for anything."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        probe.setblocking(False)  # noqa: FBT003 - the standard library's argument is positional
-        try:
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+            probe.setblocking(False)  # noqa: FBT003 - the standard library's argument is positional
             probe.connect(str(path))
-        except BlockingIOError:
-            return True  # its queue is full
-        except OSError:
-            return False
+    except BlockingIOError:
+        return True  # its queue is full
+    except OSError:  # also without a descriptor left: nobody can be reached then
+        return False
     return True
 
 
