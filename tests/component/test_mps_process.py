@@ -194,6 +194,19 @@ async def test_sigterm_leaves_a_daemon_that_does_not_say(
     assert node.pid(GPU) is not None
 
 
+async def test_a_socket_that_somebody_removes_is_made_anew(
+    node: SimulatedNode, start_supervisor: StartSupervisor
+) -> None:
+    """A host that cleans its folders must not keep every container of the node waiting; the daemon goes on."""
+    start_supervisor()
+    await settled(node)
+    pid = node.pid(GPU)
+    node.settings.mps_socket.unlink()
+    assert (await settled(node)).ready
+    assert node.pid(GPU) == pid
+    assert stat.S_IMODE(node.settings.mps_socket.stat().st_mode) == 0o600
+
+
 async def test_a_second_supervisor_is_refused(node: SimulatedNode, start_supervisor: StartSupervisor) -> None:
     """Two supervisors of one folder would start two daemons for a GPU: the second ends with a sentence."""
     start_supervisor()

@@ -12,7 +12,7 @@ from typing import Any
 
 from cta_group_core.ids import GpuUuid
 from cta_group_core.profiles import profile_named
-from cta_group_plugin.mps.app import serving
+from cta_group_plugin.mps.socket import serving
 from cta_group_plugin.mps.supervisor import MpsSupervisor
 from cta_group_plugin.ports import PodName
 from cta_group_plugin.testing import FakeKubelet

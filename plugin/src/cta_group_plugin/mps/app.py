@@ -3,13 +3,11 @@
 import asyncio
 import fcntl
 import signal
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final
-
-import grpc.aio
 
 from cta_group_core.ids import GpuUuid
 from cta_group_plugin import __version__
@@ -27,19 +25,16 @@ from cta_group_plugin.mps.life import DaemonLife
 from cta_group_plugin.mps.metrics import MpsMetrics
 from cta_group_plugin.mps.percentage import PercentageBackend
 from cta_group_plugin.mps.program import SERVER_NAME, ControlProgram, simulated_program
-from cta_group_plugin.mps.service import SupervisorService
+from cta_group_plugin.mps.socket import serving
 from cta_group_plugin.mps.steps import KeeperParts
 from cta_group_plugin.mps.supervisor import MpsSupervisor
 from cta_group_plugin.mps.timing import SIMULATED, Timing
 from cta_group_plugin.ports import ComputeModes
 from cta_group_plugin.probes import ProbeChecks, ProbeServer, on_loop
 from cta_group_plugin.settings import MpsSettings
-from cta_group_plugin.supervisor_api.supervisor_pb2_grpc import add_MpsSupervisorServicer_to_server
 
 _LOG = EventLog(__name__)
-_LONGEST_SOCKET_PATH: Final = 107  # the kernel's sun_path, less its final zero
 _LOCK_NAME: Final = "supervisor.lock"
-_GRACE_SECONDS: Final = 1.0
 
 
 def run(settings: MpsSettings) -> int:
@@ -123,31 +118,6 @@ def _compute_modes(settings: MpsSettings) -> ComputeModes:
     if settings.driver_root is not None:
         preload(settings.driver_root)
     return NvmlComputeModes()
-
-
-@asynccontextmanager
-async def serving(supervisor: MpsSupervisor, socket: Path) -> AsyncIterator[None]:
-    """Serve the supervisor on a unix socket that only our own user may use."""
-    server = grpc.aio.server()
-    add_MpsSupervisorServicer_to_server(SupervisorService(supervisor), server)
-    _bind(server, socket)
-    await server.start()
-    try:
-        yield
-    finally:
-        await server.stop(_GRACE_SECONDS)  # removes the socket too
-
-
-def _bind(server: grpc.aio.Server, socket: Path) -> None:
-    if len(str(socket).encode()) > _LONGEST_SOCKET_PATH:
-        raise BadSetting(f"--mps-socket={socket}: a socket's path can have {_LONGEST_SOCKET_PATH} bytes at most")
-    try:
-        socket.parent.mkdir(parents=True, exist_ok=True)
-        socket.unlink(missing_ok=True)  # of an earlier process: the lock says that it is gone
-        server.add_insecure_port(f"unix:{socket}")
-        socket.chmod(0o600)
-    except (OSError, RuntimeError) as error:
-        raise BadSetting(f"--mps-socket={socket}: cannot be served: {error}") from error
 
 
 @contextmanager
