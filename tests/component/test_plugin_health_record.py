@@ -182,6 +182,15 @@ async def test_folder_that_cannot_be_written_costs_only_the_memory(node: Node) -
         await node.until_written("XID 48")
 
 
+async def test_record_that_somebody_removes_is_written_again(node: Node) -> None:
+    """Nothing has changed since, and the next process must not take a broken GPU for a healthy one all the same."""
+    async with node.process() as (state, _):
+        state.observe({A: (XidSeen(79),)})
+        await node.until_written("XID 79")
+        node.folder.rename(node.folder.with_name("gone"))
+        await node.until_written("XID 79")
+
+
 async def test_full_disk_leaves_the_old_record(node: Node) -> None:
     """A record that cannot be written whole never takes the place of the one before."""
     await broken(node)

@@ -204,6 +204,10 @@ class Written:
     def load(self) -> None:
         """Return none."""
 
+    def is_kept(self) -> bool:
+        """Tell that nobody removes it."""
+        return True
+
     def take_word(self) -> None:
         """Return none."""
 

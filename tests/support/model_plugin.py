@@ -69,6 +69,10 @@ class KeptRecord:
         """Replace the text."""
         self.text = text
 
+    def is_kept(self) -> bool:
+        """Tell that nobody removes it."""
+        return True
+
     def take_word(self) -> str | None:
         """Return that nobody said anything."""
         return None

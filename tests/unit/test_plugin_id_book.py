@@ -22,6 +22,10 @@ class Kept:
         self._check()
         return self.numbers
 
+    def keeps_numbers(self) -> bool:
+        """Tell whether there is anything."""
+        return bool(self.numbers)
+
     def save_numbers(self, numbers: Mapping[GpuUuid, int]) -> None:
         """Keep it."""
         self._check()
@@ -44,7 +48,7 @@ async def book_of(
     book = IdBook(form, store)
     book.recall(record)
     facts = [replace(gpu(which), index=index) for index, which in indexes]
-    if book.lacks(facts):
+    if await book.lacks(facts):
         await book.number(facts)
     return book
 
@@ -97,6 +101,17 @@ async def test_node_serves_though_the_numbers_cannot_be_kept() -> None:
     """A full disk is told in the log and delays nothing."""
     book = await book_of(IdForm.SHORT, Kept(broken=True))
     assert book.texts.numbers == {uuid_of(0): 0, uuid_of(1): 1}
+
+
+async def test_numbers_that_somebody_removed_are_kept_again() -> None:
+    """The node knows them as long as this process lives, and the next one must not count from the start."""
+    store = Kept({uuid_of(0): 7})
+    book = await book_of(IdForm.SHORT, store, indexes=[(0, 0)])
+    assert not await book.lacks([gpu(0)])
+    store.numbers = {}
+    assert await book.lacks([gpu(0)])
+    await book.number([gpu(0)])
+    assert store.numbers == {uuid_of(0): 7}
 
 
 async def test_group_that_kubelet_knows_keeps_its_text_after_the_setting_was_changed() -> None:

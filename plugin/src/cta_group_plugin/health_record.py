@@ -38,6 +38,9 @@ class HealthStore(Protocol):
     def save(self, text: str) -> None:
         """Replace the text at once. Raises StateUnavailable."""
 
+    def is_kept(self) -> bool:
+        """Tell whether what was saved is still there."""
+
     def take_word(self) -> str | None:
         """Return what a person left for us, once; ``None`` when there is nothing. Raises StateUnavailable."""
 
@@ -137,7 +140,7 @@ class RecordKeeper:
         present = {gpu.uuid for gpu in view.inventory.gpus} if view.inventory else set(view.health.states)
         health = view.health.without_absent(present)
         record = HealthRecord(self._epoch, {uuid: replace(state, mps=None) for uuid, state in health.states.items()})
-        if record == self._written:
+        if record == self._written and await asyncio.to_thread(self._store.is_kept):
             return
         try:
             await asyncio.to_thread(self._store.save, dump_record(record))

@@ -32,6 +32,9 @@ class NumberStore(Protocol):
     def load_numbers(self) -> Mapping[GpuUuid, int]:
         """Return what was kept; nothing when nothing ever was."""
 
+    def keeps_numbers(self) -> bool:
+        """Tell whether what was kept is still there."""
+
     def save_numbers(self, numbers: Mapping[GpuUuid, int]) -> None:
         """Keep these instead."""
 
@@ -42,6 +45,7 @@ class IdBook:
     def __init__(self, form: IdForm = IdForm.UUID, store: NumberStore | None = None) -> None:
         """``form`` is how groups are written that kubelet does not know; without a store numbers are indexes."""
         self._store = store
+        self._works = True
         self._taken: frozenset[int] = frozenset()
         self._texts = replace(UUID_TEXTS, form=form)
 
@@ -71,9 +75,13 @@ class IdBook:
         self._taken = frozenset(number for container in record for number in _gpu_numbers(container))
         self.keep({*registered, *(text for container in record for text in container.ids)})
 
-    def lacks(self, gpus: Iterable[GpuFacts]) -> bool:
-        """Tell whether one of these GPUs needs a number and has none."""
-        return self._texts.form is IdForm.SHORT and any(gpu.uuid not in self._texts.numbers for gpu in gpus)
+    async def lacks(self, gpus: Iterable[GpuFacts]) -> bool:
+        """Tell whether one of these GPUs needs a number and has none, or numbers that were kept are not any more."""
+        if self._texts.form is IdForm.SHORT and any(gpu.uuid not in self._texts.numbers for gpu in gpus):
+            return True
+        if self._store is None or not self._texts.numbers:
+            return False
+        return not await asyncio.to_thread(self._store.keeps_numbers)
 
     async def number(self, gpus: Iterable[GpuFacts]) -> None:
         """Give a number to each GPU that has none, kept before any id is written with it."""
@@ -81,8 +89,11 @@ class IdBook:
         if self._store:
             try:
                 await asyncio.to_thread(self._store.save_numbers, numbers)
+                self._works = True
             except StateUnavailable as problem:
-                _log.warning("gpu_numbers_not_kept", problem=problem)
+                if self._works:
+                    _log.warning("gpu_numbers_not_kept", problem=problem)
+                self._works = False
         self._texts = replace(self._texts, numbers=numbers)
 
     def keep(self, known: Iterable[str]) -> None:

@@ -161,7 +161,7 @@ class Watcher:
                 self._state.learn_driver_trouble(str(problem))
             return
         self._failures = 0
-        if self._ids.lacks(poll.inventory.gpus):
+        if await self._ids.lacks(poll.inventory.gpus):
             await self._ids.number(poll.inventory.gpus)
         askable = [gpu for gpu in poll.inventory.gpus if self._may_ask(gpu.uuid)]
         self._learn(poll, await self._neighbours.links_between(askable))

@@ -34,6 +34,10 @@ class StateFolder:
         except (OSError, UnicodeDecodeError) as error:
             raise StateUnavailable(f"{self._folder / RECORD}: {error}") from error
 
+    def is_kept(self) -> bool:
+        """Tell whether the record is still there: somebody may have emptied the folder."""
+        return _is_there(self._folder / RECORD)
+
     def save(self, text: str) -> None:
         """Replace the record."""
         self._write(RECORD, text)
@@ -47,6 +51,10 @@ class StateFolder:
             return {}
         except (OSError, ValueError, RecursionError, InvalidText) as error:
             raise StateUnavailable(f"{path}: {error}") from error
+
+    def keeps_numbers(self) -> bool:
+        """Tell whether the GPUs' numbers are still there."""
+        return _is_there(self._folder / NUMBERS)
 
     def save_numbers(self, numbers: Mapping[GpuUuid, int]) -> None:
         """Replace the GPUs' numbers."""
@@ -78,6 +86,14 @@ class StateFolder:
         except OSError as error:
             raise StateUnavailable(f"{word}: {error}") from error
         return text.strip()
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        path.stat()
+    except OSError:
+        return False
+    return True
 
 
 def _numbers_in(text: str) -> dict[GpuUuid, int]:
