@@ -23,14 +23,17 @@ DEMANDS = (MpsDemand(uuid_of(0), 25, 19996), MpsDemand(uuid_of(1), 50, 0))
 class FakeSupervisor(MpsSupervisorServicer):
     """A supervisor whose second GPU is not ready."""
 
-    def __init__(self) -> None:
+    def __init__(self, *states: api.State) -> None:
         self.asked: list[api.SyncRequest] = []
+        self.states = states
 
     async def Sync(  # noqa: N802 - the name in the .proto file
         self, request: api.SyncRequest, _context: grpc.aio.ServicerContext[api.SyncRequest, api.SyncReply]
     ) -> api.SyncReply:
         """Answer two GPUs."""
         self.asked.append(request)
+        if self.states:
+            return api.SyncReply(states=self.states)
         ready = api.State(gpu_uuid=uuid_of(0), ready=True, sm_percent=25, memory_mib=19996)
         told = f"GPU {uuid_of(1)}: MPS server 7 is in state FAULT"
         waiting = api.State(gpu_uuid=uuid_of(1), reason=told, trouble=api.TROUBLE_FAULT)
@@ -53,19 +56,26 @@ async def client_of(socket: Path) -> AsyncIterator[SupervisorClient]:
         await client.close()
 
 
+@asynccontextmanager
+async def served(supervisor: FakeSupervisor, root: Path) -> AsyncIterator[SupervisorClient]:
+    """Serve the supervisor in a folder, and yield a client of it."""
+    server = grpc.aio.server()
+    add_MpsSupervisorServicer_to_server(supervisor, server)
+    server.add_insecure_port(f"unix://{root}/s.sock")
+    await server.start()
+    try:
+        async with client_of(root / "s.sock") as client:
+            yield client
+    finally:
+        await server.stop(None)
+
+
 async def test_demands_go_out_and_states_come_back() -> None:
     """Every number arrives; a reason does not name its GPU twice."""
     supervisor = FakeSupervisor()
     with short_folder() as root:
-        server = grpc.aio.server()
-        add_MpsSupervisorServicer_to_server(supervisor, server)
-        server.add_insecure_port(f"unix://{root}/s.sock")
-        await server.start()
-        try:
-            async with client_of(root / "s.sock") as client:
-                states = await client.sync(DEMANDS)
-        finally:
-            await server.stop(None)
+        async with served(supervisor, root) as client:
+            states = await client.sync(DEMANDS)
     assert states == {
         uuid_of(0): MpsState(ready=True, reason="", sm_percent=25, memory_mib=19996),
         uuid_of(1): MpsState(ready=False, reason="MPS server 7 is in state FAULT", trouble=MpsTrouble.FAULT),
@@ -74,6 +84,20 @@ async def test_demands_go_out_and_states_come_back() -> None:
         (uuid_of(0), 25, 19996),
         (uuid_of(1), 50, 0),
     ]
+
+
+async def test_nonsense_of_a_supervisor_makes_no_gpu_ready() -> None:
+    """GPUs that it leaves out wait, and those that nobody asked about are nobody's."""
+    nonsense = api.State(gpu_uuid="no GPU", ready=True, sm_percent=1 << 31, memory_mib=1)
+    loss = api.Loss(at_seconds=float("nan"), reason="", client_pids=[])
+    with short_folder() as root:
+        async with served(FakeSupervisor(nonsense, api.State(ready=True, trouble=99, loss=loss)), root) as client:
+            states = await client.sync(DEMANDS)
+    assert set(states) == {uuid_of(0), uuid_of(1)}
+    assert {state.ready for state in states.values()} == {False}
+    assert {state.reason for state in states.values()} == {
+        f"the MPS supervisor at {root}/s.sock does not tell of this GPU"
+    }
 
 
 async def test_supervisor_that_is_away_is_said_of_every_gpu() -> None:

@@ -148,6 +148,19 @@ async def test_end_of_a_daemon_long_ago_is_no_news(state: NodeState) -> None:
     assert api.told() == [("c", "GPUUnhealthy")]
 
 
+async def test_end_of_a_daemon_is_told_though_the_clock_was_set_back(state: NodeState) -> None:
+    """By a year, between the start of this process and the end of the daemon."""
+    api = Listener()
+    well = MpsState(ready=True, reason="")
+    lost = MpsState(ready=True, reason="", loss=MpsLoss(at=1e9 - 365 * 86400, reason="killed", client_pids=(7,)))
+    async with in_background(teller(state, api).run):
+        state.learn_mps({uuid_of(0): well})
+        await asyncio.sleep(0)
+        state.learn_mps({uuid_of(0): lost})
+        await api.until(lambda: len(api.written) == 2)
+    assert api.told() == [("a", "MPSDaemonEnded"), ("b", "MPSDaemonEnded")]
+
+
 async def test_api_that_is_away_delays_the_news(state: NodeState) -> None:
     """Nothing is lost, and nothing is told twice."""
     api = Listener(problem=ApiUnavailable("away"))

@@ -54,6 +54,26 @@ def parse_ids(offer: Offer, texts: Iterable[str]) -> frozenset[GroupId]:
     return frozenset(map(offer.group_of, texts))
 
 
+def ids_of_container(offer: Offer, texts: Sequence[str]) -> frozenset[GroupId]:
+    """Return the groups that a container gets; raises InvalidText for a text that is none, or that means one again.
+
+    A group has two texts while the form of ids changes. A container that got both would have less than it asked for.
+    """
+    ids = parse_ids(offer, texts)
+    if len(ids) < len(texts):
+        raise InvalidText(f"{len(texts)} device ids name {len(ids)} groups: each group can be given once")
+    return ids
+
+
+def understood(offer: Offer, texts: Iterable[str]) -> frozenset[GroupId]:
+    """Return the groups that kubelet names, without the texts that are none: another plugin's under our name."""
+    found: set[GroupId] = set()
+    for text in texts:
+        with suppress(InvalidText):
+            found.add(offer.group_of(text))
+    return frozenset(found)
+
+
 def strays_in(offer: Offer, texts: Iterable[str], holders: Iterable[Holder]) -> Mapping[GroupId, str]:
     """Return the ids that kubelet has from an earlier list than the newest, where their groups had another text.
 

@@ -21,11 +21,13 @@ from cta_group_plugin.allocation import (
     checked_gpus,
     clients_allowed,
     clients_on,
+    ids_of_container,
     is_fraction,
     parse_ids,
     preferred_ids,
     shares_held,
     strays_taken,
+    understood,
 )
 from cta_group_plugin.answers import ContainerAnswer, Rules, answer_for
 from cta_group_plugin.ceilings import CeilingKeeper
@@ -98,7 +100,7 @@ class Allocator:
     def allocate(self, texts: list[str]) -> ContainerAnswer:
         """Return what a container with these groups gets, and note that it has them; raises CtaGroupError."""
         view = self._state.view
-        ids = parse_ids(view.offer, texts)
+        ids = ids_of_container(view.offer, texts)
         gpus = checked_gpus(view.offer, view.faults, ids, self._shares(view, texts))
         strays = strays_taken(view.offer, texts, view.holders)
         if is_fraction(gpus, ids):
@@ -146,7 +148,7 @@ class Allocator:
         """Return the shares that keep other sizes off a GPU, those of the groups ``asked`` left out; None: none do."""
         if self._rules.enforcement.mode is not SharePolicy.STRICT_UNIFORM:
             return None
-        return shares_held(view.holders, but=parse_ids(view.offer, asked))
+        return shares_held(view.holders, but=understood(view.offer, asked))
 
     def _most_clients(self, view: NodeView) -> int:
         return clients_allowed(self._rules.max_clients, view.inventory)

@@ -100,13 +100,18 @@ class _Losses:
         self._wall_clock = wall_clock
         self._began = wall_clock()
         self._known: dict[GpuUuid, Cause] = {}
+        self._old: dict[GpuUuid, str] = {}
+        """What each GPU's daemon had lost already when it was looked at first; empty for nothing, or for news."""
 
     def causes(self, view: NodeView) -> Iterable[Cause]:
         for uuid, state in view.mps.items():
             gpu, loss = view.offer.by_uuid.get(uuid), state.loss
             key = f"{uuid}/{loss.at:.3f}" if loss else ""
             known = self._known.get(uuid)
-            if loss is None or gpu is None or (known and known.key == key) or loss.at < self._began - _RECENT_SECONDS:
+            # The clock of the wall may jump by any time, so only what was there at the first look can be old.
+            is_old = loss is not None and loss.at < self._began - _RECENT_SECONDS
+            self._old.setdefault(uuid, key if is_old else "")
+            if loss is None or gpu is None or (known and known.key == key) or key == self._old[uuid]:
                 continue
             told = f"the MPS daemon of GPU {gpu.facts.index} ({uuid}) ended under its clients ({loss.reason})"
             message = f"{told}: programs of this pod have lost their CUDA contexts; restart it if they did not end."
