@@ -95,6 +95,37 @@ def test_supervisor_serves_in_its_folder() -> None:
         (["--source", "mig"], "must be one of nvml, simulated"),
         (["--api-server", "10.0.0.1"], "must look like https://host:port"),
         (["--device-plugin-dir", ""], "must not be empty"),
+        *(
+            (["--api-server", url], "must look like https://host:port")
+            for url in (
+                "https://",
+                "https://a:99999",
+                "https://a:b",
+                "https://[::1",
+                "https://a b",
+                "https://a?b",
+                "ftp://a",
+            )
+        ),
+        *(
+            (["--node-name", name], "must be the node's name in Kubernetes: lower case letters")
+            for name in ("", "a/b", "../a", "Node", "a..b", "a-", "a_b", "a" * 254, "a\x00")
+        ),
+        *(
+            (["--resource-name", name], "must look like nvidia.com/cta-group and not lie under kubernetes.io")
+            for name in (
+                "a b/c",
+                "nvidia.com/cta group",
+                "nvidia.com/a/b",
+                "NVIDIA.com/a",
+                "nvidia.com/",
+                "a/" + "b" * 64,
+            )
+        ),
+        (["--gpu-include", "9" * 5000], "an index has 9 digits at most"),
+        (["--gpu-exclude", ","], "must be a UUID (GPU-...), an index, or a product"),
+        (["--gpu-override", "[" * 100_000], "not JSON"),
+        (["--xid-policy", '{"fatal": [1e400]}'], "a code is a whole number above 0"),
     ],
 )
 def test_wrong_flag_ends_with_a_sentence(

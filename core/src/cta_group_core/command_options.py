@@ -4,11 +4,16 @@ The environment is an argument: nothing here reads it.
 """
 
 import argparse
+import re
 from collections.abc import Callable, Mapping
 from typing import ClassVar, Final, TypeVar
 
 Parsed = TypeVar("Parsed")
 
+_RESOURCE: Final = re.compile(
+    r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*/[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
+)
+"""A DNS subdomain and a qualified name, as the kubelet wants them (k8s.io/apimachinery, util/validation)."""
 _TRUE: Final = frozenset({"1", "true", "yes", "on"})
 _FALSE: Final = frozenset({"0", "false", "no", "off"})
 _UNTOLD_DEFAULTS: Final = frozenset({"None", "", "{}", "()"})
@@ -119,7 +124,6 @@ def listen_address(text: str) -> str:
 
 def resource_name(text: str) -> str:
     """Check the form of an extended resource's name."""
-    domain, separator, name = text.partition("/")
-    if separator and domain and name and "/" not in name and "kubernetes.io" not in domain and not text.isspace():
+    if _RESOURCE.fullmatch(text) and "kubernetes.io" not in text.partition("/")[0]:
         return text
     raise ValueError("must look like nvidia.com/cta-group and not lie under kubernetes.io")

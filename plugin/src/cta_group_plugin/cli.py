@@ -17,6 +17,7 @@ from cta_group_plugin.cli_options import (
     absolute_path,
     api_server_url,
     listen_address,
+    node_name,
     one_of,
     own_api_server,
     resource_name,
@@ -99,7 +100,7 @@ def _command(
 
 def _add_run_options(options: Options) -> None:
     default = RunSettings(node_name=socket.gethostname())
-    options.add("--node-name", str, default.node_name, "name of this node in Kubernetes", "NAME")
+    options.add("--node-name", node_name, default.node_name, "name of this node in Kubernetes", "NAME")
     options.add("--resource-name", resource_name, default.resource_name, "resource that pods ask for", "NAME")
     options.add("--device-plugin-dir", absolute_path, default.device_plugin_dir, "folder with kubelet.sock", "DIR")
     options.add(

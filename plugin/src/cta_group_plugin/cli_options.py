@@ -3,7 +3,8 @@
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Final
+from urllib.parse import urlsplit
 
 from cta_group_core.command_options import CommandOptions, listen_address, one_of, resource_name, whole_number
 from cta_group_plugin.errors import BadSetting
@@ -14,11 +15,16 @@ __all__ = [
     "api_server_url",
     "cdi_kind",
     "listen_address",
+    "node_name",
     "one_of",
     "own_api_server",
     "resource_name",
     "whole_number",
 ]
+
+
+_LONGEST_NAME: Final = 253
+_LABEL: Final = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 
 
 class Options(CommandOptions):
@@ -46,9 +52,23 @@ def cdi_kind(text: str) -> str:
 
 def api_server_url(text: str) -> str:
     """Check the URL of an API server; empty is none."""
-    if not text or text.startswith(("https://", "http://")):
+    try:
+        url = urlsplit(text)
+        is_one = url.scheme in {"http", "https"} and url.hostname and url.port != 0 and not (url.query or url.fragment)
+    except ValueError:  # a port or an address that is none
+        is_one = False
+    if not text or (is_one and text.isascii() and text.isprintable() and " " not in text):
         return text.rstrip("/")
     raise ValueError("must look like https://host:port")
+
+
+def node_name(text: str) -> str:
+    """Check the form of a node's name in Kubernetes, a DNS subdomain."""
+    if len(text) <= _LONGEST_NAME and all(map(_LABEL.fullmatch, text.split("."))):
+        return text
+    raise ValueError(
+        f"must be the node's name in Kubernetes: lower case letters, digits, dashes and dots, {_LONGEST_NAME} at most"
+    )
 
 
 def own_api_server(environment: Mapping[str, str]) -> str:

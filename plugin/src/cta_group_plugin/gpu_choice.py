@@ -13,6 +13,7 @@ from cta_group_plugin.ports import GpuFacts
 
 _MOST_SMS: Final = 1024
 _MOST_MIB: Final = 1 << 24
+_MOST_DIGITS: Final = 9
 _WORD_ENDS: Final = r"(?<![A-Za-z0-9]){}(?![A-Za-z0-9])"
 
 
@@ -30,6 +31,8 @@ class GpuName:
             raise InvalidText(f"GPU {text!r}: must be a UUID (GPU-...), an index, or a product such as 'H100'")
         if text.startswith("GPU-"):
             parse_gpu_uuid(text)
+        if text.isdecimal() and len(text) > _MOST_DIGITS:
+            raise InvalidText(f"GPU {text[:_MOST_DIGITS]}...: an index has {_MOST_DIGITS} digits at most")
         return cls(text)
 
     def means(self, gpu: GpuFacts) -> bool:
