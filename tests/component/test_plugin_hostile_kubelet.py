@@ -14,7 +14,7 @@ from cta_group_plugin.edges import Edges
 from cta_group_plugin.id_book import IdBook
 from cta_group_plugin.kubelet_api import deviceplugin_v1beta1_pb2 as api
 from cta_group_plugin.settings import EnforcementSettings
-from cta_group_plugin.testing import Ask, FakeKubelet
+from cta_group_plugin.testing import Ask, FakeGpuSource, FakeKubelet
 from plugin_running import FakeNode, registered_plugin, short_folder
 from plugin_values import gpu, node_of, pod, uuid_of
 
@@ -38,7 +38,8 @@ class NodeWithBothForms(FakeNode):
 async def node(request: pytest.FixtureRequest) -> AsyncIterator[FakeNode]:
     """Return a node with two H100s that tells its groups in one form or the other."""
     with short_folder() as root:
-        made = NodeWithBothForms.under(root, node_of(2))
+        (root / "plugins").mkdir()
+        made = NodeWithBothForms(root, FakeGpuSource(node_of(2)))
         made.form = request.param
         yield made
 

@@ -91,7 +91,7 @@ async def test_nonsense_of_a_supervisor_makes_no_gpu_ready() -> None:
     nonsense = api.State(gpu_uuid="no GPU", ready=True, sm_percent=1 << 31, memory_mib=1)
     loss = api.Loss(at_seconds=float("nan"), reason="", client_pids=[])
     with short_folder() as root:
-        async with served(FakeSupervisor(nonsense, api.State(ready=True, trouble=99, loss=loss)), root) as client:
+        async with served(FakeSupervisor(nonsense, api.State(ready=True, loss=loss)), root) as client:
             states = await client.sync(DEMANDS)
     assert set(states) == {uuid_of(0), uuid_of(1)}
     assert {state.ready for state in states.values()} == {False}

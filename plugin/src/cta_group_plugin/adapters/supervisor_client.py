@@ -48,10 +48,10 @@ class SupervisorClient:
             told = f"{self._socket} does not answer: {error.code().name}: {error.details()}"
             reason = with_hint(f"the MPS supervisor at {told}")
             return {demand.gpu: MpsState(ready=False, reason=reason, is_told=False) for demand in demands}
-        told = {GpuUuid(state.gpu_uuid): decoded_state(state) for state in reply.states}
+        states = {GpuUuid(state.gpu_uuid): decoded_state(state) for state in reply.states}
         # A GPU of which it says nothing is not well because of that.
         untold = MpsState(ready=False, reason=f"the MPS supervisor at {self._socket} does not tell of this GPU")
-        return {demand.gpu: told.get(demand.gpu, untold) for demand in demands}
+        return {demand.gpu: states.get(demand.gpu, untold) for demand in demands}
 
     async def close(self) -> None:
         """Close the channel; daemons go on."""
