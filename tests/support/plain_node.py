@@ -213,7 +213,7 @@ class PlainNode(PlainPods):
         return f"{held}\n{log}"
 
     def close(self) -> None:
-        """End what makes pods, the pods, and both programs."""
+        """End what makes pods, the pods, and both programs, and leave no CDI device of theirs to the next test."""
         try:
             self.end_pods()
         finally:
@@ -221,3 +221,5 @@ class PlainNode(PlainPods):
                 if self.cluster.is_running(program):
                     self.stop(program)
         self.cluster.exec_in_node(["rm", "-rf", str(FOLDER)])
+        for described in self.path(_CDI_FOLDER).glob(file_name(GpuUuid("*"))):
+            described.unlink()
