@@ -1,6 +1,7 @@
 """How the plugin makes itself known to kubelet, again and again."""
 
 import asyncio
+import resource
 import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -164,6 +165,36 @@ async def test_killed_plugin_is_replaced_by_the_next() -> None:
                 second.send_signal(signal.SIGTERM)
                 assert await second.wait() == 0
             assert len(set(names(kubelet))) == 2
+
+
+def highest_descriptor(pid: int) -> int:
+    """Return the highest file descriptor that a process has."""
+    return max(int(path.name) for path in Path(f"/proc/{pid}/fd").iterdir())
+
+
+def ticks_used(pid: int) -> int:
+    """Return the ticks of processor time that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
+
+
+async def test_process_without_a_descriptor_left_is_back_with_the_next_one() -> None:
+    """A kubelet that starts meanwhile does not end it, and is registered with once there are descriptors again."""
+    with short_folder() as root:
+        (root / "plugins").mkdir()
+        async with FakeKubelet(root / "plugins") as kubelet, plugin_process(root, "--count=1") as plugin:
+            await kubelet.until(lambda kubelet: bool(kubelet.devices))
+            soft, hard = resource.prlimit(plugin.pid, resource.RLIMIT_NOFILE)
+            resource.prlimit(plugin.pid, resource.RLIMIT_NOFILE, (highest_descriptor(plugin.pid), hard))
+            await kubelet.stop()
+            await kubelet.start()
+            before = ticks_used(plugin.pid)
+            async with asyncio.timeout(10):
+                while ticks_used(plugin.pid) == before:  # noqa: ASYNC110 - it has looked at the new kubelet by then
+                    await asyncio.sleep(0.01)
+            resource.prlimit(plugin.pid, resource.RLIMIT_NOFILE, (soft, hard))
+            await kubelet.until(lambda kubelet: bool(kubelet.devices))
+            assert plugin.returncode is None
 
 
 def test_pauses_grow_to_ten_seconds_with_chance_in_them() -> None:

@@ -26,6 +26,7 @@ _log = EventLog(__name__)
 
 _GATHER_SECONDS: Final = 0.2
 """Changes within this time are written together."""
+_SHOWN_LETTERS: Final = 200
 _GPU: Final = re.compile(r"GPU-[0-9A-Za-z-]+")
 
 
@@ -133,7 +134,7 @@ class RecordKeeper:
     def _believe(self, word: str) -> None:
         """Take a person's word for the GPUs that it names, or for all when it names none."""
         named = {GpuUuid(uuid) for uuid in _GPU.findall(word)}
-        _log.info("repair_said", word=word, gpus=", ".join(sorted(named)) or "all")
+        _log.info("repair_said", word=word[:_SHOWN_LETTERS], gpus=", ".join(sorted(named)) or "all")
         self._state.learn_repair([ResetEvidence.PERSON], only=named)
 
     async def _write(self, view: NodeView) -> None:

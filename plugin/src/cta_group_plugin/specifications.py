@@ -8,7 +8,7 @@ container that starts waits in PreStartContainer.
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Final, NoReturn
 
 from cta_group_core.errors import GpuRefused
@@ -16,6 +16,7 @@ from cta_group_core.ids import GpuUuid
 from cta_group_plugin.answers import CdiRules, Rules
 from cta_group_plugin.cdi import file_name, specification
 from cta_group_plugin.charge import while_followed
+from cta_group_plugin.driver_threads import DriverThread
 from cta_group_plugin.errors import CdiUnavailable
 from cta_group_plugin.inventory import ServedGpu
 from cta_group_plugin.logs import EventLog
@@ -37,7 +38,7 @@ class SpecificationKeeper:
         self._folder = folder
         self._rules = rules
         self._cdi = cdi
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="cdi")
+        self._thread = DriverThread("cdi")
         self._one_at_a_time = asyncio.Lock()
         self._writing: asyncio.Future[None] | None = None
 
@@ -65,7 +66,7 @@ class SpecificationKeeper:
                     pass
         finally:
             # The thread may be inside a call that hangs; the process does not wait for it.
-            self._thread.shutdown(wait=False)
+            self._thread.end()
 
     def _learn(self, problems: Mapping[GpuUuid, str]) -> None:
         for uuid, problem in problems.items():
@@ -90,8 +91,7 @@ class SpecificationKeeper:
         async with self._one_at_a_time:
             if self._writing and not self._writing.done():
                 raise CdiUnavailable("an earlier write of a CDI specification still hangs")
-            loop = asyncio.get_running_loop()
-            self._writing = loop.run_in_executor(self._thread, self._folder.keep, specifications)
+            self._writing = self._thread.ask(partial(self._folder.keep, specifications))
             self._writing.add_done_callback(_heard)
             try:
                 async with asyncio.timeout(_WRITE_SECONDS):

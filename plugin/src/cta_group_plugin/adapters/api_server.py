@@ -21,6 +21,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from cta_group_plugin.errors import ApiUnavailable
+from cta_group_plugin.plain_files import read_plain
 
 _SILENT_SECONDS: Final = 5.0
 """A process that is asked to end waits for a request on its way."""
@@ -69,9 +70,9 @@ class ApiServer:
             return {}
         file = self.service_account_dir / "token"
         try:
-            token = file.read_text(encoding="utf-8", errors="replace").strip()
+            token = read_plain(file).decode(errors="replace").strip()
         except OSError as error:
-            raise ApiUnavailable(f"{self.url}: {error!r}") from error
+            raise ApiUnavailable(f"{self.url}: the token cannot be read: {error}") from error
         if not (token and token.isascii() and token.isprintable()):  # an error of HTTP's own would show it
             raise ApiUnavailable(f"{self.url}: {file} holds no token: it must be one line of ASCII")
         return {"Authorization": f"Bearer {token}"}

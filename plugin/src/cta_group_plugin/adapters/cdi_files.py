@@ -13,6 +13,7 @@ from typing import Final
 
 from cta_group_core.names import CDI_KIND
 from cta_group_plugin.errors import CdiUnavailable
+from cta_group_plugin.plain_files import read_plain
 
 _UNFINISHED: Final = f".{CDI_KIND.replace('/', '-')}_"
 _ABANDONED_SECONDS: Final = 60.0
@@ -61,7 +62,6 @@ class CdiFiles:
 
 def _text_of(path: Path) -> str | None:
     try:
-        with path.open(encoding="utf-8") as file:
-            return file.read()
-    except (FileNotFoundError, UnicodeDecodeError):
-        return None
+        return read_plain(path).decode()
+    except (OSError, UnicodeDecodeError):
+        return None  # whatever is there instead, a specification takes its place if it can

@@ -19,6 +19,7 @@ from cta_group_core import names
 from cta_group_core.errors import InvalidText
 from cta_group_core.ids import UUID_TEXTS, GpuUuid, GroupId, parse_gpu_uuid
 from cta_group_plugin.kubelet_api import deviceplugin_v1beta1_pb2 as api
+from cta_group_plugin.plain_files import read_plain
 from cta_group_plugin.ports import PodDevices
 
 CHECKPOINT: Final = "kubelet_internal_checkpoint"
@@ -60,13 +61,13 @@ class KubeletCheckpoint:
     def registered(self) -> frozenset[str]:
         """Return every id of our resource that kubelet was told of, held or not; none when that cannot be read."""
         try:
-            document = json.loads(self._file.read_bytes())
+            document = json.loads(read_plain(self._file))
             return frozenset(map(str, document["Data"]["RegisteredDevices"].get(self._resource_name) or ()))
         except _NOT_UNDERSTOOD:
             return frozenset()
 
     def _entries(self) -> Iterator[PodDevices]:
-        document = json.loads(self._file.read_bytes())
+        document = json.loads(read_plain(self._file))
         for entry in document["Data"]["PodDeviceEntries"] or ():
             if isinstance(entry, dict) and entry.get("ResourceName") == self._resource_name:
                 ids, gpus = frozenset(_texts(entry.get("DeviceIDs"))), _gpus_in(entry.get("AllocResp"))

@@ -11,6 +11,7 @@ from cta_group_core.errors import InvalidText
 from cta_group_core.health.evidence import Epoch
 from cta_group_core.ids import LARGEST_GPU_NUMBER, GpuUuid, parse_gpu_uuid
 from cta_group_plugin.errors import StateUnavailable
+from cta_group_plugin.plain_files import open_to_write, read_plain
 
 RECORD: Final = "health.json"
 NUMBERS: Final = "gpu-numbers.json"
@@ -28,7 +29,7 @@ class StateFolder:
     def load(self) -> str | None:
         """Return the record."""
         try:
-            return (self._folder / RECORD).read_text(encoding="utf-8")
+            return read_plain(self._folder / RECORD).decode()
         except FileNotFoundError:
             return None
         except (OSError, UnicodeDecodeError) as error:
@@ -46,7 +47,7 @@ class StateFolder:
         """Return the GPUs' numbers, as :class:`cta_group_plugin.id_book.NumberStore` wants them."""
         path = self._folder / NUMBERS
         try:
-            return _numbers_in(path.read_text(encoding="utf-8"))
+            return _numbers_in(read_plain(path).decode())
         except FileNotFoundError:
             return {}
         except (OSError, ValueError, RecursionError, InvalidText) as error:
@@ -65,7 +66,7 @@ class StateFolder:
         unfinished = self._folder / f"{name}.new"
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            with unfinished.open("w", encoding="utf-8") as file:
+            with open_to_write(unfinished) as file:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
@@ -79,7 +80,7 @@ class StateFolder:
         """Return what the file of a person says, and remove the file."""
         word = self._folder / REPAIRED
         try:
-            text = word.read_text(encoding="utf-8", errors="replace")
+            text = read_plain(word).decode(errors="replace")
             word.unlink()
         except (FileNotFoundError, NotADirectoryError):
             return None

@@ -29,6 +29,7 @@ from cta_group_plugin.mps.socket import serving
 from cta_group_plugin.mps.steps import KeeperParts
 from cta_group_plugin.mps.supervisor import MpsSupervisor
 from cta_group_plugin.mps.timing import SIMULATED, Timing
+from cta_group_plugin.plain_files import open_to_write
 from cta_group_plugin.ports import ComputeModes
 from cta_group_plugin.probes import ProbeChecks, ProbeServer, on_loop
 from cta_group_plugin.settings import MpsSettings
@@ -125,7 +126,7 @@ def _only_supervisor(mps_root: Path) -> Iterator[None]:
     """Hold the node's lock: two supervisors would start two daemons for one GPU."""
     try:
         mps_root.mkdir(parents=True, exist_ok=True)
-        lock = (mps_root / _LOCK_NAME).open("w", encoding="ascii")
+        lock = open_to_write(mps_root / _LOCK_NAME, "ascii")
     except OSError as error:
         raise BadSetting(f"--mps-root={mps_root}: cannot be used: {error}") from error
     with lock:

@@ -14,6 +14,7 @@ from cta_group_plugin.logs import EventLog
 from cta_group_plugin.mps.driver_calls import DriverCalls
 from cta_group_plugin.mps.folders import MpsFolders
 from cta_group_plugin.mps.timing import Timing
+from cta_group_plugin.plain_files import read_plain
 from cta_group_plugin.ports import ComputeMode, ComputeModes
 from cta_group_plugin.settings import ComputeModeUse
 
@@ -51,7 +52,7 @@ class ModeKeeper:
     async def restore(self) -> None:
         """Give back the mode that was found, if it was ever changed."""
         try:
-            found = ComputeMode(self._folders.found_mode.read_text(encoding="ascii").strip())
+            found = ComputeMode(read_plain(self._folders.found_mode).decode("ascii").strip())
         except FileNotFoundError:
             return
         except (OSError, ValueError) as error:

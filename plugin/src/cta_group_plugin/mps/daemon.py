@@ -14,6 +14,7 @@ from cta_group_plugin.logs import EventLog
 from cta_group_plugin.mps.folders import MpsFolders
 from cta_group_plugin.mps.processes import Process, in_session_of, kill
 from cta_group_plugin.mps.program import ControlProgram
+from cta_group_plugin.plain_files import read_plain
 
 # Foreground, and one server for all user ids: without -M the clients of a second user id wait until those of the first
 # have gone (measured on R580), and containers run under any user id.
@@ -77,7 +78,7 @@ class DaemonProcess:
     def found(cls, folders: MpsFolders) -> Self | None:
         """Return the daemon that an earlier supervisor started, if it still runs. Raises MpsUnavailable."""
         try:
-            process = _recorded(folders.record.read_text(encoding="ascii"))
+            process = _recorded(read_plain(folders.record).decode("ascii"))
         except FileNotFoundError:
             return None
         except (ValueError, TypeError, RecursionError) as error:
@@ -133,7 +134,7 @@ class DaemonProcess:
 
     def _last_words(self) -> str:
         try:
-            lines = self._folders.output.read_text(encoding="utf-8", errors="replace").split("\n")
+            lines = read_plain(self._folders.output).decode(errors="replace").split("\n")
         except OSError:
             return ""
         said = [line.strip() for line in lines if line.strip()]

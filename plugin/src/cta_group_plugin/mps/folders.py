@@ -9,6 +9,7 @@ from typing import Self
 from cta_group_core.errors import InvalidText
 from cta_group_core.ids import GpuUuid, parse_gpu_uuid
 from cta_group_plugin.errors import MpsUnavailable
+from cta_group_plugin.plain_files import open_to_write
 
 _PASSABLE = 0o755
 _OURS = 0o750
@@ -57,7 +58,8 @@ class MpsFolders:
         """Replace one of the files whole: a reader sees the old text or the new one. Raises MpsUnavailable."""
         unfinished = file.with_name(f".{file.name}")
         try:
-            unfinished.write_text(text, encoding="ascii")
+            with open_to_write(unfinished, "ascii") as made:
+                made.write(text)
             unfinished.replace(file)
         except OSError as error:
             raise MpsUnavailable(f"GPU {self.gpu}: {file} cannot be written: {error}") from error
@@ -68,7 +70,7 @@ class MpsFolders:
         With O_APPEND the file can be cut while the daemon writes.
         """
         try:
-            return os.open(self.output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o640)
+            return os.open(self.output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_NONBLOCK, 0o640)
         except OSError as error:
             raise MpsUnavailable(f"GPU {self.gpu}: its MPS daemon's output cannot be kept: {error}") from error
 
