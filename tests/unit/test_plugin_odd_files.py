@@ -11,6 +11,7 @@ from cta_group_plugin.adapters.api_server import ApiServer
 from cta_group_plugin.adapters.cdi_files import CdiFiles
 from cta_group_plugin.adapters.checkpoint import CHECKPOINT, KubeletCheckpoint
 from cta_group_plugin.adapters.state_folder import NUMBERS, RECORD, REPAIRED, StateFolder
+from cta_group_plugin.doctor.host import look_at_host
 from cta_group_plugin.errors import ApiUnavailable, BadSetting, CdiUnavailable, MpsUnavailable, StateUnavailable
 from cta_group_plugin.mps.app import run
 from cta_group_plugin.mps.daemon import DaemonProcess
@@ -95,6 +96,15 @@ def test_a_cdi_specification(tmp_path: Path, odd: Make) -> None:
     else:
         CdiFiles(tmp_path).keep({"a.json": "{}"})
         assert (file.read_text(), file.is_symlink()) == ("{}", False)
+
+
+def test_a_folder_of_cdi_that_the_doctor_looks_at(tmp_path: Path, odd: Make) -> None:
+    """What can be read beside it is told all the same."""
+    folder = tmp_path / "etc/cdi"
+    folder.mkdir(parents=True)
+    odd(folder / "a.json")
+    (folder / "b.json").write_text('{"kind": "nvidia.com/gpu"}')
+    assert look_at_host(tmp_path, Path("/var/run/cdi")).cdi_kinds == {"nvidia.com/gpu"}
 
 
 def test_the_token(tmp_path: Path, odd: Make) -> None:

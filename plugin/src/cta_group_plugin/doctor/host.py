@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from cta_group_core.compatibility.host_findings import TOOLKIT_MPS_FOLDER
+from cta_group_plugin.plain_files import read_plain
 
 _NVIDIA: Final = "0x10de"
 _DISPLAY_CLASS: Final = "0x03"
@@ -66,6 +67,6 @@ def _kinds(file: Path) -> list[str]:
 
 def _text(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8", errors="replace").strip()
+        return read_plain(file).decode(errors="replace").strip()
     except OSError:
         return ""
