@@ -56,6 +56,20 @@ def test_a_plain_file_is_read(tmp_path: Path) -> None:
     assert read_plain(Path("/proc/self/stat")).startswith(str(os.getpid()).encode())
 
 
+def open_files() -> int:
+    """Return how many descriptors this process has."""
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def test_every_odd_thing_is_named_and_none_stays_open(tmp_path: Path, odd: Make) -> None:
+    """However it cannot be read: the error has its path, and no descriptor is left behind."""
+    odd(tmp_path / "odd")
+    before = open_files()
+    with pytest.raises(OSError, match=str(tmp_path / "odd")):
+        read_plain(tmp_path / "odd")
+    assert open_files() <= before
+
+
 def test_the_state_folder(tmp_path: Path, odd: Make) -> None:
     """Health, numbers and a person's word; each is named."""
     folder = StateFolder(tmp_path)

@@ -16,8 +16,7 @@ _MOST_BYTES: Final = 16 << 20
 
 def read_plain(path: Path) -> bytes:
     """Return what is in a file. Raises OSError, also for one that is no plain file or has more than 16 MiB."""
-    # Without waiting: who opens a named pipe otherwise waits for a writer.
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+    with open(path, "rb", opener=_without_waiting) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(errno.EINVAL, "no plain file", str(path))
         found = file.read(_MOST_BYTES + 1)
@@ -32,4 +31,5 @@ def open_to_write(path: Path, encoding: str = "utf-8") -> TextIO:
 
 
 def _without_waiting(path: str, flags: int) -> int:
+    """Open a file; who opens a named pipe otherwise waits for its other end."""
     return os.open(path, flags | os.O_NONBLOCK, 0o666)
