@@ -136,9 +136,9 @@ async def test_server_that_is_away_is_named(tmp_path: Path) -> None:
 
 
 async def test_missing_service_account_is_no_crash(tmp_path: Path) -> None:
-    """Over TLS the files of the service account are needed; without them the error names the API."""
+    """Over TLS the files of the service account are needed; without them the error names the API and the file."""
     api = KubeNodeApi(ApiServer("https://127.0.0.1:1", tmp_path), "node-a")
-    with pytest.raises(ApiUnavailable, match="FileNotFoundError"):
+    with pytest.raises(ApiUnavailable, match=f"https://127.0.0.1:1: .*{tmp_path}/token"):
         await api.apply(STATUS)
 
 

@@ -50,7 +50,8 @@ SEEN: Final[st.SearchStrategy[Seen]] = st.one_of(
     st.builds(Suspected, st.text(max_size=3)),
     st.builds(ResetSeen, st.sampled_from(ResetEvidence)),
 )
-MOMENTS: Final = st.floats(allow_nan=False, allow_infinity=False, width=32)
+MOMENTS: Final = st.floats(min_value=0, max_value=2.5e11)
+"""Seconds since 1970, to the year 9892: a record of the health holds no others."""
 
 
 @given(st.lists(st.tuples(SEEN, MOMENTS), max_size=60))
