@@ -6,6 +6,8 @@ from typing import Any
 
 from cta_group_cli.manifest_pods import ManifestContainer, containers_of
 from cta_group_cli.manifests import Manifests, PodTemplate
+from cta_group_core.annotated_groups import annotated_container, annotated_groups
+from cta_group_core.errors import InvalidText
 from cta_group_core.names import (
     ANNOTATION_ALIGN,
     ANNOTATION_CONTAINER,
@@ -22,7 +24,6 @@ from cta_group_core.vllm.reading import Value, reading_of
 _RESOURCE = DEFAULT_RESOURCE_NAME
 _WHOLE_GPU = "nvidia.com/gpu"
 _ENGINE = "vllm"
-_MOST_DIGITS = 9
 
 
 @dataclass(slots=True)
@@ -118,23 +119,14 @@ def _asked(template: PodTemplate, containers: Sequence[ManifestContainer], answe
     text = template.annotations.get(ANNOTATION_GROUPS)
     if found or text is None:
         return found
-    if not (len(text) <= _MOST_DIGITS and text.isascii() and text.isdecimal() and int(text) > 0):
-        answer.warnings.append(f"annotation {ANNOTATION_GROUPS}: {text!r} is not a whole number above 0")
+    names = [one.facts.name for one in containers]
+    with_gpus = [index for index, one in enumerate(containers) if one.asks(_WHOLE_GPU)]
+    try:
+        groups = annotated_groups(text)
+        return {annotated_container(names, template.annotations.get(ANNOTATION_CONTAINER), with_gpus): groups}
+    except InvalidText as wrong:
+        answer.warnings.append(str(wrong))
         return {}
-    named = template.annotations.get(ANNOTATION_CONTAINER)
-    if named is not None:
-        targets = [index for index, one in enumerate(containers) if one.facts.name == named]
-    else:
-        targets = [index for index, one in enumerate(containers) if one.asks(_WHOLE_GPU)] or list(
-            range(len(containers))
-        )
-    if len(targets) != 1:
-        names = ", ".join(one.facts.name for one in containers)
-        answer.warnings.append(
-            f"annotation {ANNOTATION_GROUPS}: which of {names} gets the groups? Say {ANNOTATION_CONTAINER}"
-        )
-        return {}
-    return {targets[0]: int(text)}
 
 
 def _judge_requests(

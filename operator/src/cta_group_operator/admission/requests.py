@@ -1,8 +1,8 @@
 """How many groups each container of a pod asks for, and the annotation by which a template asks that cannot."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cta_group_core.annotated_groups import annotated_container, annotated_groups
 from cta_group_core.errors import InvalidText
 from cta_group_core.names import ANNOTATION_CONTAINER, ANNOTATION_GROUPS
 from cta_group_core.quantities import parse_count
@@ -11,7 +11,6 @@ from cta_group_operator.admission.pod import Container, Pod, Requirements
 
 WHOLE_GPU_RESOURCE = "nvidia.com/gpu"
 """What the annotation replaces: the resource of NVIDIA's own plugin."""
-_MOST_DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +53,16 @@ def apply_annotation(pod: Pod, resource: str, patch: PodPatch) -> list[str]:
         return []
     if asks(pod, resource):
         return []  # the pod asks by itself, perhaps because of an earlier call of ours
-    if not (len(text) <= _MOST_DIGITS and text.isascii() and text.isdecimal() and int(text) > 0):
-        return [f"annotation {ANNOTATION_GROUPS}: {text!r} is not a whole number above 0; nothing was changed"]
-    target = _target(pod)
-    if target is None:
-        names = ", ".join(one.name for one in pod.containers)
-        return [f"annotation {ANNOTATION_GROUPS}: which of {names} gets the groups? Say {ANNOTATION_CONTAINER}"]
+    try:
+        annotated_groups(text)
+    except InvalidText as wrong:
+        return [f"{wrong}; nothing was changed"]
+    with_gpus = [index for index, one in enumerate(pod.containers) if groups_of(one, WHOLE_GPU_RESOURCE) > 0]
+    names = [one.name for one in pod.containers]
+    try:
+        target = annotated_container(names, pod.annotations.get(ANNOTATION_CONTAINER), with_gpus)
+    except InvalidText as unclear:
+        return [str(unclear)]
     container = pod.containers[target]
     if container.resources is None:
         patch.container(target, "resources", {})
@@ -67,19 +70,6 @@ def apply_annotation(pod: Pod, resource: str, patch: PodPatch) -> list[str]:
     patch.container(target, "resources/limits", container.resources.limits)
     patch.container(target, "resources/requests", container.resources.requests)
     return []
-
-
-def _target(pod: Pod) -> int | None:
-    """Return the index of the container that the groups are for: the named one, the one with GPUs, the only one."""
-    named = pod.annotations.get(ANNOTATION_CONTAINER)
-    if named is not None:
-        return _only([index for index, one in enumerate(pod.containers) if one.name == named])
-    with_gpus = [index for index, one in enumerate(pod.containers) if groups_of(one, WHOLE_GPU_RESOURCE) > 0]
-    return _only(with_gpus or list(range(len(pod.containers))))
-
-
-def _only(indexes: Sequence[int]) -> int | None:
-    return indexes[0] if len(indexes) == 1 else None
 
 
 def _with_groups(resources: Requirements, resource: str, groups: str) -> Requirements:
