@@ -11,7 +11,8 @@ import aiohttp
 import pytest
 
 from admission_pods import ALSO_SET, FITS_H100_QUARTER, FLAG, H100, patched, server_pod
-from admission_running import local_certificate, local_endpoint, patch_of, running_endpoint, until, write_pair
+from admission_running import local_certificate, local_endpoint, patch_of, running_endpoint, write_pair
+from conditions import until
 from cta_group_core.names import GATE_PLACEMENT, LABEL_REQUESTS
 from cta_group_core.vllm.gpu import GpuKind
 from cta_group_operator.admission.certificate_sources import FolderSource

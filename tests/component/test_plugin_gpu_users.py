@@ -2,11 +2,13 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 
 import grpc.aio
 import pytest
 
+import conditions
 from busy_node import BusyNode
 from cta_group_core.health.state import HealthRules
 from cta_group_core.ids import GroupId
@@ -44,11 +46,8 @@ def busy() -> Iterator[BusyNode]:
         yield BusyNode(FakeNode.under(root, inventory(gpu(0))))
 
 
-async def until(is_true: Callable[[], bool], *, seconds: float = 30) -> None:
-    """Wait for something that the plugin's parts bring about."""
-    async with asyncio.timeout(seconds):
-        while not is_true():  # noqa: ASYNC110 - fakes tell nobody
-            await asyncio.sleep(0.01)
+until = partial(conditions.until, seconds=30)
+"""Wait for something that the plugin's parts bring about."""
 
 
 def published(busy: BusyNode) -> GpuReport | None:

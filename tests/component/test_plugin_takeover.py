@@ -2,13 +2,14 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 
 from background import in_background, until_view
+from conditions import until
 from cta_group_core.health.evidence import Epoch
 from cta_group_core.health.inputs import Suspected
 from cta_group_core.names import CONDITION_REGISTERED
@@ -66,13 +67,6 @@ async def test_the_newer_process_takes_over_and_the_older_one_falls_silent(node:
             assert said_registered(after) == {"True"}
         assert len(kubelet.registered) == 2
     assert len(node.api.applied) == told
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait until a fake was told what makes the condition true."""
-    async with asyncio.timeout(10):
-        while not condition():  # noqa: ASYNC110 - the fakes have no event
-            await asyncio.sleep(0.01)
 
 
 async def test_a_kubelet_that_drops_the_newer_process_with_the_older_one_gets_it_again(node: FakeNode) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from admission_pods import H100
-from admission_running import Conversation, local_endpoint, until
+from admission_running import Conversation, local_endpoint
+from conditions import until
 from cta_group_operator.admission.settings import PodRules
 
 Json = dict[str, Any]

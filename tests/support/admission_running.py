@@ -4,7 +4,7 @@ import asyncio
 import base64
 import json
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -14,6 +14,7 @@ from typing import Any
 import aiohttp
 from prometheus_client import CollectorRegistry
 
+from conditions import until
 from cta_group_operator.admission.authority import KeyPair, issue, make_authority
 from cta_group_operator.admission.certificate_sources import CertificateSource, FolderSource
 from cta_group_operator.admission.endpoint import Endpoint
@@ -151,10 +152,3 @@ async def local_endpoint(folder: Path, facts: SliceFacts, rules: PodRules | None
     async with running_endpoint(FolderSource(folder), facts, bundle=bundle, rules=rules) as conversation:
         await until(lambda: conversation.server.is_ready)
         yield conversation
-
-
-async def until(is_true: Callable[[], object], seconds: float = 10.0) -> None:
-    """Wait until a condition holds; fail after the deadline."""
-    async with asyncio.timeout(seconds):
-        while not is_true():  # noqa: ASYNC110 - the condition has no event
-            await asyncio.sleep(0.01)

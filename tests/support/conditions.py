@@ -1,0 +1,11 @@
+"""Waiting in an asynchronous test for what nobody tells, with a deadline."""
+
+import asyncio
+from collections.abc import Callable
+
+
+async def until(is_true: Callable[[], object], seconds: float = 10.0) -> None:
+    """Wait until a condition holds; raises TimeoutError after the deadline."""
+    async with asyncio.timeout(seconds):
+        while not is_true():  # noqa: ASYNC110 - the condition has no event
+            await asyncio.sleep(0.01)
