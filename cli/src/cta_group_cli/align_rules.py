@@ -14,6 +14,7 @@ from cta_group_core.names import (
     ANNOTATION_GROUPS,
     ANNOTATION_MULTI_CONTAINER,
     DEFAULT_RESOURCE_NAME,
+    WHOLE_GPU_RESOURCE,
 )
 from cta_group_core.vllm.detect import Detected, detect
 from cta_group_core.vllm.findings import misleading_variables, protected_variables
@@ -22,7 +23,6 @@ from cta_group_core.vllm.judge import Case, Judgement, judge
 from cta_group_core.vllm.reading import Value, reading_of
 
 _RESOURCE = DEFAULT_RESOURCE_NAME
-_WHOLE_GPU = "nvidia.com/gpu"
 _ENGINE = "vllm"
 
 
@@ -107,9 +107,12 @@ def _describe(found: Detected, answer: WorkloadAnswer) -> None:
 
 def _without_groups(container: ManifestContainer) -> str:
     name = container.facts.name
-    whole = container.limits.get(_WHOLE_GPU) or container.requests.get(_WHOLE_GPU)
-    if whole is not None and container.asks(_WHOLE_GPU) == 0:
-        return f"container {name} asks for {whole} of {_WHOLE_GPU}, which is counted in whole GPUs: ask for {_RESOURCE}"
+    whole = container.limits.get(WHOLE_GPU_RESOURCE) or container.requests.get(WHOLE_GPU_RESOURCE)
+    if whole is not None and container.asks(WHOLE_GPU_RESOURCE) == 0:
+        return (
+            f"container {name} asks for {whole} of {WHOLE_GPU_RESOURCE}, "
+            f"which is counted in whole GPUs: ask for {_RESOURCE}"
+        )
     return f"container {name} looks like vLLM and asks for no groups; its arguments were not fitted"
 
 
@@ -120,7 +123,7 @@ def _asked(template: PodTemplate, containers: Sequence[ManifestContainer], answe
     if found or text is None:
         return found
     names = [one.facts.name for one in containers]
-    with_gpus = [index for index, one in enumerate(containers) if one.asks(_WHOLE_GPU)]
+    with_gpus = [index for index, one in enumerate(containers) if one.asks(WHOLE_GPU_RESOURCE)]
     try:
         groups = annotated_groups(text)
         return {annotated_container(names, template.annotations.get(ANNOTATION_CONTAINER), with_gpus): groups}
@@ -141,11 +144,11 @@ def _judge_requests(
     mixed = [
         one.facts.name
         for index, one in enumerate(containers)
-        if one.asks(_WHOLE_GPU) and not (replaced and index in asked)
+        if one.asks(WHOLE_GPU_RESOURCE) and not (replaced and index in asked)
     ]
     if asked and mixed:
         answer.refused.append(
-            f"{_RESOURCE} and {_WHOLE_GPU} (container {mixed[0]}) are in one pod: ask for one of them"
+            f"{_RESOURCE} and {WHOLE_GPU_RESOURCE} (container {mixed[0]}) are in one pod: ask for one of them"
         )
     initial = [one for one in containers_of(template, manifests, "initContainers") if one.asks(_RESOURCE)]
     # Sidecars, which run beside the containers, count as such.

@@ -8,6 +8,8 @@ API_GROUP_VERSION: Final = f"{API_GROUP}/{API_VERSION}"
 
 DEFAULT_RESOURCE_NAME: Final = "nvidia.com/cta-group"
 """Extended resource that pods ask for; a chart value. The prefix is NVIDIA's, this project is not affiliated."""
+WHOLE_GPU_RESOURCE: Final = "nvidia.com/gpu"
+"""What a pod asks for at NVIDIA's own plugin: whole GPUs. Our annotation replaces it."""
 
 # --- objects and field managers
 QUOTA_OBJECT_NAME: Final = "cta-group"

@@ -4,13 +4,10 @@ from dataclasses import dataclass
 
 from cta_group_core.annotated_groups import annotated_container, annotated_groups
 from cta_group_core.errors import InvalidText
-from cta_group_core.names import ANNOTATION_CONTAINER, ANNOTATION_GROUPS
+from cta_group_core.names import ANNOTATION_CONTAINER, ANNOTATION_GROUPS, WHOLE_GPU_RESOURCE
 from cta_group_core.quantities import parse_count
 from cta_group_operator.admission.patch import PodPatch
 from cta_group_operator.admission.pod import Container, Pod, Requirements
-
-WHOLE_GPU_RESOURCE = "nvidia.com/gpu"
-"""What the annotation replaces: the resource of NVIDIA's own plugin."""
 
 
 @dataclass(frozen=True, slots=True)
