@@ -24,6 +24,7 @@ def test_best_fit_among_nodes(cluster: GpuCluster) -> None:
     """A pod is bound to the node where it leaves the fewest groups on its GPU; others are named as alternatives."""
     roomy = cluster.add_node("roomy", [], [])
     tight = cluster.add_node("tight", [held(88)], [held(128)])
+    cluster.wait_known(roomy, tight)
     cluster.create_pod("fits", 32)
     assert cluster.wait_bound("fits") == tight
     pod = cluster.pod("fits")
@@ -94,9 +95,7 @@ def test_terms_of_the_pod_hold(cluster: GpuCluster) -> None:
 
 def test_node_without_a_plugin_is_not_chosen(cluster: GpuCluster) -> None:
     """A CTANode whose node does not advertise the groups any more is no place for a pod."""
-    node = cluster.add_node("dead", [])
-    none = {"nvidia.com/cta-group": "0"}
-    cluster.api.patch(f"/api/v1/nodes/{node}/status", {"status": {"allocatable": none, "capacity": none}})
+    cluster.add_node("dead", [], advertised=0)
     cluster.create_pod("waits", 32)
     cluster.wait_told("Pod", "waits", "kubelet advertises 0 groups")
 

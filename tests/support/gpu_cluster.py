@@ -5,6 +5,7 @@ No kubelet and no plugin runs. The scheduler is real, so a pod is bound for real
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from cluster_harness.api_client import ApiClient
@@ -59,14 +60,18 @@ class GpuCluster:
         *tenants: Sequence[Allocation],
         labels: Mapping[str, str] | None = None,
         taints: Sequence[Json] = (),
+        advertised: int | None = None,
     ) -> str:
-        """Make a node of H100s, one per list of tenants, and its CTANode; return its name, unique to this test."""
+        """Make a node of H100s, one per list of tenants, and its CTANode; return its name, unique to this test.
+
+        ``advertised``: groups that its kubelet tells the scheduler; those of its GPUs when not given.
+        """
         full = f"{name}-{self.namespace}"
         amounts = {
             "cpu": "64",
             "memory": "256Gi",
             "pods": "110",
-            DEFAULT_RESOURCE_NAME: str(CAPACITY * len(tenants)),
+            DEFAULT_RESOURCE_NAME: str(CAPACITY * len(tenants) if advertised is None else advertised),
         }
         metadata = {"name": full, "labels": {"kubernetes.io/hostname": full, "test": self.namespace, **(labels or {})}}
         self.nodes.append(full)
@@ -78,6 +83,21 @@ class GpuCluster:
         self.api.create(f"{OURS}/ctanodes", ctanode)
         self.publish(full, *tenants)
         return full
+
+    def wait_known(self, *nodes: str) -> None:
+        """Wait until the operator knows these nodes and their GPUs: it has written their labels.
+
+        A pod that is made earlier may be planned over the others alone, each kind being watched for itself.
+        """
+        for node in nodes:
+            wait_for(
+                partial(self._is_labelled, node),
+                f"the operator to label {node}",
+                PATIENCE_SECONDS,
+            )
+
+    def _is_labelled(self, node: str) -> bool:
+        return "ctagroup.dev/groups-per-gpu" in self.api.get(f"/api/v1/nodes/{node}")["metadata"]["labels"]
 
     def publish(self, node: str, *tenants: Sequence[Allocation]) -> None:
         """Write the CTANode's status, as the plugin does when its tenants change."""
