@@ -37,7 +37,7 @@ _NOT_PLAYED = {
         for kind in ("replicasets", "statefulsets", "daemonsets", "jobs")
     },
     ("patch", "resourcequotas/status"): "a limit is lowered where it is enforced first",
-    ("delete", "pods"): "only a CTAQuota with `reclaim: delete` has pods deleted",
+    ("delete", "pods"): "pods that hold borrowed groups under `reclaim: delete`, and pods that a kubelet refused",
 }
 """Rights that the story below need not come to; other tests of the operator do."""
 

@@ -99,6 +99,8 @@ def _add_cluster_options(options: Options) -> None:
     options.add("--namespace", str, own_namespace(_DEFAULT.namespace), "namespace that the operator runs in", "NAME")
     options.add("--lease-name", str, _DEFAULT.lease_name, "lease by which one replica leads", "NAME")
     options.add("--placement", one_of("on", "off"), "on", "gate pods and choose their nodes", "on|off")
+    meaning = "what becomes of a controller's pods that a kubelet refused because of their groups"
+    options.add("--refused-pods", one_of("delete", "keep"), "delete", meaning, "delete|keep")
     meaning = "what admission does about vLLM's arguments"
     options.add("--alignment", one_of(*Alignment), _DEFAULT.alignment.value, meaning, "|".join(Alignment))
     meaning = "RuntimeClass without which a pod does not get its GPU; empty: none is needed"
@@ -154,6 +156,7 @@ def settings_of(parsed: argparse.Namespace) -> Settings:
         webhook_configuration_name=parsed.webhook_configuration_name,
         webhook_tls_dir=parsed.webhook_tls_dir,
         placement=parsed.placement == "on",
+        deletes_refused_pods=parsed.refused_pods == "delete",
         alignment=Alignment(parsed.alignment),
         runtime_class=parsed.runtime_class,
         sets_runtime_class=parsed.missing_runtime_class == "set",

@@ -13,8 +13,9 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from cta_group_core.names import METRIC_PREFIX
+from cta_group_core.refusals import Cause
 
-RECONCILED: Final = ("quota", "workload", "placement", "node")
+RECONCILED: Final = ("quota", "workload", "placement", "node", "refused")
 """Kinds of work, the values of the label ``kind``."""
 _SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
@@ -61,6 +62,9 @@ class Metrics:
     def __init__(self, version: str) -> None:
         self.registry = CollectorRegistry()
         self.released = self._counter("placement_released", "Pods whose gate was taken off with a node chosen")
+        self.refused = self._labelled("refused_pods", "Pods that a kubelet did not give their groups", "cause")
+        for cause in Cause:
+            self.refused.labels(cause=cause.value)
         self.pokes = self._counter("pokes", "Controllers that were woken because quota has room again")
         self.decode_errors = self._labelled("decode_errors", "Objects of the API that could not be read", "kind")
         self.lists = self._labelled("lists", "Full lists of a kind: at the start, and after a watch was lost", "kind")

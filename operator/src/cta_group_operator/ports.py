@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from cta_group_core.ids import NodeName
 from cta_group_core.nodes import NodeStatus
 from cta_group_core.quota import QuotaSpec, QuotaStatus
+from cta_group_core.refusals import Cause
 from cta_group_core.scheduling import NodeFacts, PodTerms
 from cta_group_core.workload import WorkloadStatus
 
@@ -97,6 +98,8 @@ class PodView:
     shape: AffinityShape = field(default_factory=AffinityShape)
     words: str = ""
     """What the scheduler or kubelet says about it; empty when nothing."""
+    refused: Cause | None = None
+    """Why its kubelet did not give it its groups; None when it did, or when the pod failed for another reason."""
 
     @property
     def groups(self) -> int:

@@ -39,6 +39,8 @@ class Settings:
     """Folder with ``tls.crt`` and ``tls.key`` that somebody else rotates; then no Secret is touched."""
     placement: bool = True
     """Gate pods and choose their nodes. Off: gates that are there are taken off, and no node is chosen."""
+    deletes_refused_pods: bool = True
+    """Delete a controller's pods that a kubelet refused because of their groups; off: they stay, failed."""
     alignment: Alignment = Alignment.ON
     runtime_class: str = ""
     """RuntimeClass that brings GPUs into pods, where the nodes' default runtime does not and slices come by environment

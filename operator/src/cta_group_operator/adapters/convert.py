@@ -8,6 +8,7 @@ from cta_group_core.errors import InvalidText
 from cta_group_core.ids import NodeName
 from cta_group_core.names import ANNOTATION_POKED
 from cta_group_core.quantities import parse_count, parse_quantity
+from cta_group_core.refusals import Cause, cause_of
 from cta_group_core.scheduling import NodeTerm, PodTerms, Toleration
 from cta_group_core.selectors import Operator, Requirement
 from cta_group_operator.adapters import wire, wire_cluster
@@ -45,7 +46,15 @@ class Converter:
             terms=_terms(spec),
             shape=_shape(meta, spec),
             words=_words(status),
+            refused=self._refused(spec, status),
         )
+
+    def _refused(self, spec: wire.PodSpec, status: wire.PodStatus) -> Cause | None:
+        """Return why a kubelet did not give the pod its groups, None for one that it took, or that failed otherwise."""
+        if status.phase != "Failed":
+            return None
+        others = _extended_resources(spec) - {self._resource_name}
+        return cause_of(status.reason or "", status.message or "", self._resource_name, others)
 
     def controller(self, resource: Resource, found: wire.Controller) -> ControllerView | None:
         """Return an object whose pod template asks for groups."""
@@ -78,6 +87,15 @@ class Converter:
             return parse_count(text) if text else 0
         except InvalidText:
             return 0
+
+
+def _extended_resources(spec: wire.PodSpec) -> set[str]:
+    """Return the resources of device plugins that a pod asks for: all names with a domain outside Kubernetes' own."""
+    asked = [
+        (one.resources or wire.Requirements()) for one in (*(spec.init_containers or ()), *(spec.containers or ()))
+    ]
+    names = {name for one in asked for name in (one.limits or one.requests or {})}
+    return {name for name in names if "/" in name and not name.partition("/")[0].endswith("kubernetes.io")}
 
 
 def failure_event(event: wire_cluster.Event) -> FailureEvent | None:

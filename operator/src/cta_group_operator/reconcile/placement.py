@@ -46,13 +46,16 @@ class Placement:
         events: EventWriter,
         enabled: bool,
         tell: Callable[[PodView], None],
+        wait_of: Callable[[PodView], float] = lambda _: 0.0,
     ) -> None:
+        """``wait_of``: seconds that a pod is not to be placed yet."""
         self._view = view
         self._api = api
         self._metrics = metrics
         self._events = events
         self._enabled = enabled
         self._tell = tell
+        self._wait_of = wait_of
         self._clock = clock
         self._promises: dict[str, Promise] = {}
         self._words: dict[object, tuple[float, str]] = {}
@@ -120,7 +123,13 @@ class Placement:
 
     def _may_release(self, pod: PodView) -> bool:
         """Tell whether our gate is the last one. A pod that others hold back would only keep room from others."""
-        return pod.gates == (GATE_PLACEMENT,) and pod.ref.uid not in self._promises and not pod.deleting
+        if pod.gates != (GATE_PLACEMENT,) or pod.ref.uid in self._promises or pod.deleting:
+            return False
+        if (wait_seconds := self._wait_of(pod)) > 0:
+            self.plans.mark(PLAN, wait_seconds)
+            self.refusals.pop(pod.ref.uid, None)  # it waits for something else now
+            return False
+        return True
 
     def _decide(self, pod: PodView, found: Offers, refused: set[object]) -> None:
         """Decide one pod. Equal pods are refused once: room only shrinks during a round."""

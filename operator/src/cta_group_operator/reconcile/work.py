@@ -24,6 +24,7 @@ from cta_group_operator.reconcile.queue import WorkQueue
 from cta_group_operator.reconcile.quota import QuotaReconciler
 from cta_group_operator.reconcile.quota_limits import ReadLimit
 from cta_group_operator.reconcile.quota_marks import QuotaMarks
+from cta_group_operator.reconcile.refused import RefusedPods
 from cta_group_operator.reconcile.view import ClusterView
 from cta_group_operator.reconcile.workload import WorkloadReconciler
 from cta_group_operator.settings import Settings
@@ -53,8 +54,18 @@ class Work:
         self._view = view
         events = EventWriter(api, clock, settings.identity)
         self._denials = Denials(view, settings.resource_name)
+        self.refused = RefusedPods(
+            view, api, clock, metrics=metrics, events=events, keep=not settings.deletes_refused_pods
+        )
         self.placement = Placement(
-            view, api, clock, metrics=metrics, events=events, enabled=settings.placement, tell=self._pod_must_be_told
+            view,
+            api,
+            clock,
+            metrics=metrics,
+            events=events,
+            enabled=settings.placement,
+            tell=self._pod_must_be_told,
+            wait_of=self.refused.wait_of,
         )
         self._quota = QuotaReconciler(
             view,
@@ -68,7 +79,13 @@ class Work:
             resource_name=settings.resource_name,
         )
         self._explainer = WorkloadReconciler(
-            view, api, clock, events=events, denials=self._denials, refusals=self.placement.refusals
+            view,
+            api,
+            clock,
+            events=events,
+            denials=self._denials,
+            refusals=self.placement.refusals,
+            pauses=self.refused.words_for,
         )
         self._labeller = NodeLabeller(view, api)
         self._queues = self._make_queues(clock, metrics)
@@ -97,6 +114,7 @@ class Work:
             "quotas": self._quotas,
             "workloads": self._workloads,
             "nodes": self._nodes,
+            "refused": self.refused.queue,
             **self.placement.queues,
         }
 
@@ -128,6 +146,7 @@ class Work:
             self._mark_explained(workload)
         for node in self._view.cta_nodes:
             self._nodes.mark(node.name)
+        self.refused.mark_everything()
         self.placement.resume()
 
     def figures(self) -> Figures:

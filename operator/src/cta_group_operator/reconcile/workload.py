@@ -1,5 +1,7 @@
 """CTAWorkload: one object per top owner that explains why its pods are not running, written when it changes."""
 
+from collections.abc import Callable
+
 from cta_group_core.conditions import merge_conditions
 from cta_group_core.explain import WorkloadFacts, explain
 from cta_group_core.nodes import ConditionStatus
@@ -7,7 +9,7 @@ from cta_group_core.workload import WorkloadOwner, WorkloadStatus, object_name
 from cta_group_operator.errors import Conflict, NotFound
 from cta_group_operator.logs import EventLog
 from cta_group_operator.metrics import WorkloadFigures
-from cta_group_operator.ports import Clock, KubeApi, ObjectRef, WorkloadView
+from cta_group_operator.ports import Clock, KubeApi, ObjectRef, PodView, WorkloadView
 from cta_group_operator.reconcile.denied import Denials
 from cta_group_operator.reconcile.events import EventWriter
 from cta_group_operator.reconcile.view import ClusterView
@@ -19,7 +21,10 @@ _log = EventLog(__name__)
 
 
 class WorkloadReconciler:
-    """One round a top owner. ``refusals``: of the placement, by pod uid."""
+    """One round a top owner.
+
+    ``refusals``: of the placement, by pod uid. ``pauses``: why a gated pod is not looked at yet; empty when it is.
+    """
 
     def __init__(
         self,
@@ -30,6 +35,7 @@ class WorkloadReconciler:
         events: EventWriter,
         denials: Denials,
         refusals: dict[str, str],
+        pauses: Callable[[PodView], str] = lambda _: "",
     ) -> None:
         self._view = view
         self._api = api
@@ -37,6 +43,7 @@ class WorkloadReconciler:
         self._events = events
         self._denials = denials
         self._refusals = refusals
+        self._pauses = pauses
         self._written = LastWritten[WorkloadStatus | None]()
         self.figures: dict[str, WorkloadFigures] = {}
         """By uid of the top owner."""
@@ -49,7 +56,7 @@ class WorkloadReconciler:
             return  # it takes everything along
         name = object_name(top.kind, top.name)
         existing = self._view.workloads.get(name, top.namespace)
-        facts = workload_facts(top, self._view, self._denials, self._refusals)
+        facts = workload_facts(top, self._view, self._denials, self._refusals, self._pauses)
         if facts is None:
             self.figures.pop(top.uid, None)
             await self._remove(top, existing)

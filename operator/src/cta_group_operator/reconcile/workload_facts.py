@@ -1,6 +1,6 @@
 """What is known of one workload, as the explanation needs it. Pure reads of the view."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from cta_group_core.explain import PodFacts, Stage, WorkloadFacts
 from cta_group_core.explain_quota import EndingPod, QuotaFacts
@@ -14,7 +14,11 @@ from cta_group_operator.resources import PODS
 
 
 def workload_facts(
-    top: ObjectRef, view: ClusterView, denials: Denials, refusals: Mapping[str, str]
+    top: ObjectRef,
+    view: ClusterView,
+    denials: Denials,
+    refusals: Mapping[str, str],
+    pauses: Callable[[PodView], str] = lambda _: "",
 ) -> WorkloadFacts | None:
     """Return the facts of the workload whose top owner is ``top``; None when that is none, or asks no more."""
     known = view.controller(top.uid)
@@ -28,7 +32,7 @@ def workload_facts(
     return WorkloadFacts(
         wanted=_wanted(top, controllers, pods),
         groups_per_pod=sum(controllers[0].requests) if controllers else max(pod.groups for pod in pods),
-        pods=tuple(_pod_facts(pod, refusals.get(pod.ref.uid)) for pod in pods if not pod.deleting),
+        pods=tuple(_pod_facts(pod, refusals.get(pod.ref.uid), pauses) for pod in pods if not pod.deleting),
         failure=failures[0] if failures else None,
         quota=quota_facts(top.namespace, view),
     )
@@ -88,8 +92,9 @@ def _wanted(top: ObjectRef, controllers: tuple[ControllerView, ...], pods: tuple
     return sum(counted) if counted else len(pods)
 
 
-def _pod_facts(pod: PodView, refusal: str | None) -> PodFacts:
-    return PodFacts(pod.ref.name, stage_of(pod, refusal), refusal or pod.words or _held_by_others(pod))
+def _pod_facts(pod: PodView, refusal: str | None, pauses: Callable[[PodView], str]) -> PodFacts:
+    words = refusal or pod.words or _held_by_others(pod) or (pauses(pod) if is_gated(pod) else "")
+    return PodFacts(pod.ref.name, stage_of(pod, refusal), words)
 
 
 def _held_by_others(pod: PodView) -> str:
