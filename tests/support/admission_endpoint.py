@@ -52,6 +52,11 @@ class EndpointThread:
 
 
 def webhook_configuration(name: str, conversation: Conversation, namespace: str) -> Json:
+    """Return a configuration like the chart's for an endpoint of :class:`EndpointThread`."""
+    return webhook_of(name, f"https://127.0.0.1:{conversation.server.port}/mutate", conversation.bundle, namespace)
+
+
+def webhook_of(name: str, url: str, bundle: bytes, namespace: str) -> Json:
     """Return a configuration like the chart's, by URL and for one namespace."""
     webhook = {
         "name": "pods.ctagroup.dev",
@@ -60,10 +65,7 @@ def webhook_configuration(name: str, conversation: Conversation, namespace: str)
         "failurePolicy": "Ignore",
         "timeoutSeconds": 2,
         "reinvocationPolicy": "IfNeeded",
-        "clientConfig": {
-            "url": f"https://127.0.0.1:{conversation.server.port}/mutate",
-            "caBundle": base64.b64encode(conversation.bundle).decode(),
-        },
+        "clientConfig": {"url": url, "caBundle": base64.b64encode(bundle).decode()},
         "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}],
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
     }
