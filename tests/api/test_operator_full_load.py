@@ -45,7 +45,7 @@ CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigura
 
 @pytest.fixture
 def chance() -> random.Random:
-    """Return chance by a seed that is printed; the variable CTA_LOAD_SEED repeats the order of arrival and all delays."""
+    """Return chance by a seed that is printed; the variable CTA_LOAD_SEED repeats order and delays."""
     seed = int(os.environ.get("CTA_LOAD_SEED") or random.SystemRandom().randrange(1 << 32))
     print(f"CTA_LOAD_SEED={seed}")  # noqa: T201 - pytest shows it when the test fails
     return random.Random(seed)  # noqa: S311 - to be repeated
@@ -140,7 +140,7 @@ async def test_operators_killed_at_full_load(
     tmp_path: Path,
     chance: random.Random,
 ) -> None:
-    """The second replica goes on where the first was killed; without any, pods come in ungated; a third ends the work."""
+    """The second replica goes on for the first; without any, pods come in ungated; a third ends the work."""
     admission = Admission(tmp_path)
     with running_operator(operator_kubeconfig, NAMESPACE, tmp_path, *admission.flags) as first:
         second = OperatorProcess(operator_kubeconfig, NAMESPACE, tmp_path)

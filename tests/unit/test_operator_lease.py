@@ -2,7 +2,7 @@
 
 import pytest
 
-from cta_group_operator.adapters.lease import FencedApi, LeaderLease, LeaseTimes
+from cta_group_operator.adapters.lease import DEFAULT_TIMES, FencedApi, LeaderLease, LeaseTimes
 from cta_group_operator.errors import ApiUnavailable, LeadershipLost
 from operator_world import FakeClock, FakeKube
 
@@ -10,9 +10,32 @@ TIMES = LeaseTimes(duration_seconds=10, renew_within_seconds=7, retry_seconds=0.
 PATH = "/apis/coordination.k8s.io/v1/namespaces/ns/leases/lease"
 
 
-def a_lease(kube: FakeKube, clock: FakeClock, identity: str) -> LeaderLease:
+def a_lease(kube: FakeKube, clock: FakeClock, identity: str, times: LeaseTimes = TIMES) -> LeaderLease:
     """Return the part of one replica."""
-    return LeaderLease(kube, clock, namespace="ns", name="lease", identity=identity, times=TIMES)
+    return LeaderLease(kube, clock, namespace="ns", name="lease", identity=identity, times=times)
+
+
+@pytest.mark.parametrize("phase", [0.0, 0.1, 0.75, 1.4])
+async def test_a_takeover_takes_less_than_fifteen_seconds(phase: float) -> None:
+    """With the times of the release: from the last renewal of a leader that was killed until another one may write.
+
+    ``phase``: how long after the leader's renewals the follower looks.
+    """
+    kube, clock = FakeKube(), FakeClock()
+    leader = a_lease(kube, clock, "leader", DEFAULT_TIMES)
+    follower = a_lease(kube, clock, "follower", DEFAULT_TIMES)
+    for _ in range(3):
+        assert await leader._try()
+        clock.now += phase
+        assert not await follower._try()
+        clock.now += DEFAULT_TIMES.retry_seconds - phase
+    killed = clock.now - DEFAULT_TIMES.retry_seconds
+    clock.now += phase
+    while not await follower._try():
+        assert not leader.is_held or clock.now - killed < DEFAULT_TIMES.renew_within_seconds
+        clock.now += DEFAULT_TIMES.retry_seconds
+    assert follower.is_held
+    assert clock.now - killed <= DEFAULT_TIMES.duration_seconds + 2 * DEFAULT_TIMES.retry_seconds < 15
 
 
 async def test_the_first_leads_and_the_second_waits_for_silence() -> None:
