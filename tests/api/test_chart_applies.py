@@ -15,13 +15,13 @@ from cluster_harness.waiting import wait_for
 from cta_group_core.names import API_GROUP, API_GROUP_VERSION
 from kubectl import Kubectl
 
-# Kinds of the Prometheus operator, which this cluster has not.
-_FOREIGN = "monitoring.coreos.com/v1"
+# Kinds of the Prometheus operator and of cert-manager, which this cluster has not.
+_FOREIGN = ("monitoring.coreos.com/v1", "cert-manager.io/v1")
 _QUOTAS = f"/apis/{API_GROUP_VERSION}/ctaquotas"
 
 
 def _own(manifests: list[Manifest]) -> list[Manifest]:
-    return [manifest for manifest in manifests if manifest["apiVersion"] != _FOREIGN]
+    return [manifest for manifest in manifests if manifest["apiVersion"] not in _FOREIGN]
 
 
 @pytest.fixture(scope="module")

@@ -126,7 +126,7 @@ def test_quotas_outlive_an_uninstall_and_a_new_install_finds_them(release: Relea
     assert release.api.get(f"/apis/{API_GROUP_VERSION}/ctaquotas/kept")["spec"]["groups"] == 8
     assert release.pod_templates() == {}
     assert release.api.find(_WEBHOOK) is None
-    for kind in ("validatingadmissionpolicies", "validatingadmissionpolicybindings"):
+    for kind in ("validatingadmissionpolicies", "validatingadmissionpolicybindings", "validatingwebhookconfigurations"):
         assert release.api.items(f"/apis/admissionregistration.k8s.io/v1/{kind}") == []
     release.install()
     assert release.api.get(f"/apis/{API_GROUP_VERSION}/ctaquotas/kept")["spec"]["groups"] == 8

@@ -3,16 +3,19 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from chart_rendering import NAMESPACE, of_kind, pod_templates, render
+from cluster_harness.api_client import ApiClient
 from cluster_harness.control_plane import ControlPlane
 from cluster_harness.control_plane_spec import ControlPlaneOptions
 from cluster_harness.probes import LOOPBACK, free_ports
 from cluster_harness.waiting import wait_for
+from cta_group_operator.admission.trust import CONFIGURATIONS
 from gpu_cluster import OURS, GpuCluster
 from kubectl import Kubectl
 from operator_process import OperatorProcess, running_operator
@@ -21,7 +24,8 @@ from service_account import kubeconfig_of
 _OPERATOR = f"system:serviceaccount:{NAMESPACE}:cta-group-operator"
 _KINDS = (
     *("CustomResourceDefinition", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"),
-    *("MutatingWebhookConfiguration", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
+    *("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"),
+    *("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
 )
 _AUDIT_POLICY = {
     "apiVersion": "audit.k8s.io/v1",
@@ -128,13 +132,18 @@ def test_the_operator_uses_every_right_and_misses_none(
     cluster = GpuCluster(api, made["metadata"]["name"])
     wait_for(lambda: api.find(f"/api/v1/namespaces/{cluster.namespace}/serviceaccounts/default"), "the account")
     _play(cluster)
-    webhook = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/cta-group"
-    wait_for(lambda: api.get(webhook)["webhooks"][0]["clientConfig"].get("caBundle"), "the certificate authority")
+    for resource in CONFIGURATIONS:
+        wait_for(partial(_bundle, api, resource.path(name="cta-group")), "the certificate authority")
     operator.end()
     calls = _calls(log)
     assert [call for call in calls if call.code == 403] == []
     used = {(call.verb, call.resource) for call in calls}
     assert _granted() - used <= set(_NOT_PLAYED)
+
+
+def _bundle(api: ApiClient, path: str) -> str | None:
+    found: str | None = api.get(path)["webhooks"][0]["clientConfig"].get("caBundle")
+    return found
 
 
 def _granted() -> set[tuple[str, str]]:

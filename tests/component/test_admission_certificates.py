@@ -11,14 +11,15 @@ from admission_running import ENDPOINT, Conversation, SetClock, running_endpoint
 from cta_group_operator.admission.certificate_sources import SecretSource
 from cta_group_operator.admission.certificates import CertificateKeeper
 from cta_group_operator.admission.rotation import Step
-from cta_group_operator.admission.settings import Lifetimes
+from cta_group_operator.admission.trust import CONFIGURATIONS
 from cta_group_operator.errors import ApiUnavailable, Conflict
 from cta_group_operator.ports import Json
-from cta_group_operator.resources import MUTATING_WEBHOOKS, SECRETS
+from cta_group_operator.resources import SECRETS
+from cta_group_operator.settings import Lifetimes
 from memory_kube import MemoryKube
 
 SECRET = SECRETS.path("cta-group", "webhook")
-CONFIGURATION = MUTATING_WEBHOOKS.path(name="cta-group")
+CONFIGURATION, REFUSING = (resource.path(name="cta-group") for resource in CONFIGURATIONS)
 NAME = "operator.cta-group.svc"
 HOUR = 3600
 # Real TLS checks real time, so certificates live long here and the clock is what goes on.
@@ -28,10 +29,11 @@ SETTINGS = replace(ENDPOINT, lifetimes=LIFETIMES)
 
 @pytest.fixture
 def kube() -> MemoryKube:
-    """Return an API server with a webhook configuration as the chart makes it, of two webhooks."""
+    """Return an API server with webhook configurations as the chart makes them, one of two webhooks."""
     made = MemoryKube()
     webhooks = [{"name": name, "clientConfig": {"service": {"name": "operator"}}} for name in ("pods", "more")]
     made.put(CONFIGURATION, {"kind": "MutatingWebhookConfiguration", "webhooks": webhooks})
+    made.put(REFUSING, {"kind": "ValidatingWebhookConfiguration", "webhooks": webhooks[:1]})
     return made
 
 
@@ -55,9 +57,9 @@ async def conversation(kube: MemoryKube) -> AsyncIterator[Conversation]:
         yield made
 
 
-def trusted(kube: MemoryKube, webhook: int = 0) -> bytes:
+def trusted(kube: MemoryKube, webhook: int = 0, path: str = CONFIGURATION) -> bytes:
     """Return what the API server trusts for a webhook, PEM."""
-    return base64.b64decode(kube.objects[CONFIGURATION]["webhooks"][webhook]["clientConfig"]["caBundle"])
+    return base64.b64decode(kube.objects[path]["webhooks"][webhook]["clientConfig"]["caBundle"])
 
 
 async def call(conversation: Conversation, kube: MemoryKube) -> None:
@@ -71,7 +73,7 @@ async def test_the_first_round_makes_everything(
 ) -> None:
     """Secret and configuration are written, and a replica answers under the Service's name."""
     assert await keeper.round() is Step.START_OVER
-    assert trusted(kube, 0) == trusted(kube, 1)
+    assert trusted(kube, 0) == trusted(kube, 1) == trusted(kube, path=REFUSING)
     await conversation.server.refresh()
     await call(conversation, kube)
 
@@ -138,9 +140,24 @@ async def test_a_foreign_authority_in_the_configuration_is_replaced(
     assert kube.objects[SECRET] == secret
 
 
+async def test_what_only_one_configuration_trusts_is_not_dropped(kube: MemoryKube) -> None:
+    """A new authority signs when both trust it: the API server asks the same replicas by both."""
+    clock = SetClock(ago_seconds=61_000_000)
+    keeper = CertificateKeeper(kube, SETTINGS, clock)
+    await keeper.round()
+    clock.pass_seconds(60_500_000)
+    assert [await keeper.round(), await keeper.round()] == [Step.NEW_SERVING, Step.NEW_AUTHORITY]
+    both = trusted(kube)
+    kube.objects[REFUSING]["webhooks"][0]["clientConfig"]["caBundle"] = ""
+    clock.pass_seconds(HOUR + 1)
+    assert await keeper.round() is Step.NOTHING  # not published everywhere: that comes first
+    assert trusted(kube, path=REFUSING) == both
+    assert await keeper.round() is Step.NEW_SERVING
+
+
 async def test_without_a_configuration_only_the_secret_is_kept(keeper: CertificateKeeper, kube: MemoryKube) -> None:
     """The chart may have been installed without the webhook."""
-    del kube.objects[CONFIGURATION]
+    del kube.objects[CONFIGURATION], kube.objects[REFUSING]
     await keeper.round()
     assert list(kube.objects) == [SECRET]
 

@@ -14,6 +14,7 @@ from cta_group_core.profiles import PROFILES
 from cta_group_core.rooms import SharePolicy
 from cta_group_core.units import GpuUnits
 from cta_group_operator import cli as operator_cli
+from cta_group_operator.admission.settings import EndpointSettings
 from cta_group_operator.settings import Settings
 from cta_group_plugin.cli import build_parser, mps_settings, run_settings
 from cta_group_plugin.settings import DeviceList, MpsSettings, RunSettings, SourceKind, Topology
@@ -181,10 +182,13 @@ def test_the_operator_understands_its_arguments(scenario: str) -> None:
         assert (settings.webhook_port, settings.placement, settings.alignment.value) == (0, False, "off")
         assert named == {settings.lease_name}
         return
-    assert named == {settings.lease_name, settings.webhook_secret_name}
-    (webhook,) = of_kind(objects, "MutatingWebhookConfiguration").values()
-    assert settings.webhook_configuration_name == webhook["metadata"]["name"]
-    assert settings.webhook_service_name == webhook["webhooks"][0]["clientConfig"]["service"]["name"]
+    own = settings.webhook_tls_dir is None
+    assert own == (scenario != "cert-manager")
+    assert named == {settings.lease_name, *([settings.webhook_secret_name] if own else [])}
+    for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
+        (webhook,) = of_kind(objects, kind).values()
+        assert settings.webhook_configuration_name == webhook["metadata"]["name"]
+        assert settings.webhook_service_name == webhook["webhooks"][0]["clientConfig"]["service"]["name"]
     assert settings.webhook_service_name in of_kind(objects, "Service")
     assert settings.webhook_port == (10250 if scenario == "hardened" else Settings(identity="").webhook_port)
 
@@ -257,10 +261,14 @@ def _allowed_words(units: GpuUnits) -> str:
 
 def test_the_webhook_sees_only_pods_of_the_resource_and_owns_no_certificate() -> None:
     """Fail open, two seconds, no caBundle (the operator's), neither kube-system nor the release's namespace."""
-    (configuration,) = of_kind(render("default"), "MutatingWebhookConfiguration").values()
-    (webhook,) = configuration["webhooks"]
+    (mutating,) = of_kind(render("default"), "MutatingWebhookConfiguration").values()
+    (validating,) = of_kind(render("default"), "ValidatingWebhookConfiguration").values()
+    (webhook,), (refusing,) = mutating["webhooks"], validating["webhooks"]
     assert (webhook["failurePolicy"], webhook["timeoutSeconds"]) == ("Ignore", 2)
-    assert webhook["reinvocationPolicy"] == "IfNeeded"
+    assert webhook.pop("reinvocationPolicy") == "IfNeeded"
+    assert [one["clientConfig"]["service"].pop("path") for one in (webhook, refusing)] == ["/mutate", "/validate"]
+    assert (webhook.pop("name"), refusing.pop("name")) == ("pods.ctagroup.dev", "servers.ctagroup.dev")
+    assert webhook == refusing
     assert "caBundle" not in webhook["clientConfig"]
     assert webhook["namespaceSelector"]["matchExpressions"] == [
         {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", "cta-group"]}
@@ -268,6 +276,33 @@ def test_the_webhook_sees_only_pods_of_the_resource_and_owns_no_certificate() ->
     (condition,) = webhook["matchConditions"]
     assert "nvidia.com/cta-group" in condition["expression"]
     assert names.ANNOTATION_GROUPS in condition["expression"]
+
+
+def test_cert_manager_s_certificate_is_the_one_that_is_served_and_trusted() -> None:
+    """It has the Service's names, its Secret is mounted where the operator looks, and both configurations name it."""
+    objects = render("cert-manager")
+    certificate = of_kind(objects, "Certificate")["cta-group-webhook"]
+    pod = pod_templates(objects)["cta-group-operator"]["spec"]
+    (container,) = pod["containers"]
+    settings = operator_cli.settings_of(operator_cli.build_parser(_ENVIRONMENT).parse_args(container["args"]))
+    (mount,) = [one for one in container["volumeMounts"] if one["mountPath"] == str(settings.webhook_tls_dir)]
+    (volume,) = [one for one in pod["volumes"] if one["name"] == mount["name"]]
+    assert volume["secret"]["secretName"] == certificate["spec"]["secretName"]
+    assert certificate["spec"]["dnsNames"] == list(EndpointSettings.of(settings).server_names)
+    for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
+        (configuration,) = of_kind(objects, kind).values()
+        assert configuration["metadata"]["annotations"] == {
+            "cert-manager.io/inject-ca-from": f"{NAMESPACE}/{certificate['metadata']['name']}"
+        }
+
+
+def test_an_issuer_of_one_s_own_replaces_the_release_s_authority() -> None:
+    """Only the serving certificate is made then."""
+    issuer = ("webhook.certificates.issuerRef.name=ours", "webhook.certificates.issuerRef.kind=ClusterIssuer")
+    objects = render("cert-manager", *issuer)
+    (certificate,) = of_kind(objects, "Certificate").values()
+    assert certificate["spec"]["issuerRef"] == {"name": "ours", "kind": "ClusterIssuer"}
+    assert of_kind(objects, "Issuer") == {}
 
 
 def test_another_resource_name_reaches_every_part() -> None:

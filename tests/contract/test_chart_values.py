@@ -77,7 +77,7 @@ def test_every_value_is_in_the_schema_and_the_reverse() -> None:
 
 
 # Maps that are empty by default and have keys of Kubernetes.
-_OPTIONAL_MAPS = {("affinity",), ("seLinuxOptions",)}
+_OPTIONAL_MAPS = {("affinity",), ("seLinuxOptions",), ("issuerRef",)}
 
 
 def test_every_value_has_a_sentence_above_it() -> None:

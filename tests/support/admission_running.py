@@ -21,7 +21,8 @@ from cta_group_operator.admission.endpoint import Endpoint
 from cta_group_operator.admission.gpu_kinds import SliceFacts
 from cta_group_operator.admission.metrics import AdmissionMetrics
 from cta_group_operator.admission.run import AdmissionServer
-from cta_group_operator.admission.settings import EndpointSettings, Lifetimes, PodRules
+from cta_group_operator.admission.settings import EndpointSettings, PodRules
+from cta_group_operator.settings import Lifetimes
 
 Json = dict[str, Any]
 

@@ -136,15 +136,16 @@ def tenant(name: str = "vllm-0", *, node: str = "gpu-1", seen: bool = True, grou
     )
 
 
-def webhook(ca_bundle: str = "LS0t") -> WebhookConfiguration:
-    """Return the chart's webhook."""
+def webhook(ca_bundle: str = "LS0t", *, mutates: bool = True) -> WebhookConfiguration:
+    """Return the chart's webhook that changes pods, or the one that refuses them."""
     excluded = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", "cta-group"]}
     one = {
         "clientConfig": {"caBundle": ca_bundle} if ca_bundle else {},
         "timeoutSeconds": 2,
         "namespaceSelector": {"matchExpressions": [excluded]},
     }
-    return WebhookConfiguration.model_validate({"metadata": metadata("cta-group", "", "operator"), "webhooks": [one]})
+    content = {"metadata": metadata("cta-group", "", "operator"), "webhooks": [one], "mutates": mutates}
+    return WebhookConfiguration.model_validate(content)
 
 
 def policy(name: str = "cta-group-units", *warnings: str) -> Policy:
@@ -172,7 +173,7 @@ class FakeDoctorReader:
         workload("operator", "run", "--webhook-port=9443", wanted=2),
     )
     pods: Sequence[Pod] = (release_pod("plugin", "gpu-1"), release_pod("mps", "gpu-1"))
-    all_webhooks: Sequence[WebhookConfiguration] = (webhook(),)
+    all_webhooks: Sequence[WebhookConfiguration] = (webhook(), webhook(mutates=False))
     all_policies: Sequence[Policy] = (policy(),)
     bindings: Sequence[PolicyBinding] = (binding(),)
     classes: Sequence[RuntimeClass] = ()

@@ -205,6 +205,15 @@ def test_two_ranks_in_a_slice_are_refused_by_the_validating_path(tp: str, allowe
     assert any("only one rank" in warning for warning in admitted(before)[1].answer.warnings) is not allowed
 
 
+@pytest.mark.parametrize("mode", ["report", "off"])
+def test_who_wants_no_alignment_is_not_refused(mode: str) -> None:
+    """By annotation, as the refusal says, or by the operator's own setting; the creator is still warned."""
+    before = annotated(server_pod("m", "-tp=2"), align=mode)
+    assert validate(decode(before), PodRules(), H100).allowed
+    assert validate(decode(server_pod("m", "-tp=2")), PodRules(alignment=Alignment(mode)), H100).allowed
+    assert any("only one rank" in warning for warning in admitted(before)[1].answer.warnings)
+
+
 _TEXTS = st.sampled_from(["", "m", "vllm", "serve", FLAG, f"{FLAG}=0.9", "0.1", "sh", "-c", "$(X)", "--", "-tp=2"])
 
 

@@ -15,7 +15,7 @@ from cta_group_operator.admission.authority import (
     signed_by,
 )
 from cta_group_operator.admission.rotation import Material, Step, next_step, read_material, take_step
-from cta_group_operator.admission.settings import Lifetimes
+from cta_group_operator.settings import Lifetimes
 
 NAMES = ("operator.cta-group", "operator.cta-group.svc", "operator.cta-group.svc.cluster.local")
 START = datetime(2026, 6, 1, tzinfo=UTC)

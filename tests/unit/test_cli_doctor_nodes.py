@@ -207,7 +207,7 @@ def test_a_node_by_name_tells_of_nothing_else() -> None:
     reader = WELL.but(
         all_nodes=[Node("gpu-1", status()), Node("gpu-2", status(gpu(persistence_mode=False)))],
         all_machines=[machine("gpu-1"), machine("gpu-2")],
-        all_webhooks=[webhook("")],
+        all_webhooks=[webhook(""), webhook(mutates=False)],
     )
     assert found(reader, "gpu-1") == []
     assert [one.nodes for one in found(replace(reader, pods=[release_pod("plugin", "gpu-2")]), "gpu-2")] == [["gpu-2"]]

@@ -108,9 +108,17 @@ def test_a_slow_webhook() -> None:
 
 
 def test_a_webhook_without_authority_or_configuration() -> None:
-    """Both keep every pod from being placed and aligned."""
-    assert "certificate authority" in only(WELL.but(all_webhooks=[webhook("")])).finding.sentence
-    assert "MutatingWebhookConfiguration is missing" in only(WELL.but(all_webhooks=[])).finding.sentence
+    """Both keep every pod from being placed and aligned, or what can never start from being refused."""
+    changes, refuses = webhook(), webhook(mutates=False)
+    untrusted = only(WELL.but(all_webhooks=[webhook(""), refuses])).finding.sentence
+    assert "certificate authority" in untrusted
+    assert "neither placed nor aligned" in untrusted
+    assert (
+        "no vLLM server is refused"
+        in only(WELL.but(all_webhooks=[changes, webhook("", mutates=False)])).finding.sentence
+    )
+    assert "MutatingWebhookConfiguration is missing" in only(WELL.but(all_webhooks=[refuses])).finding.sentence
+    assert "ValidatingWebhookConfiguration is missing" in only(WELL.but(all_webhooks=[changes])).finding.sentence
     plugin, mps, _ = WELL.workloads
     off = workload("operator", "run", "--webhook-port=0", wanted=2)
     assert found(WELL.but(all_webhooks=[], workloads=[plugin, mps, off])) == []

@@ -66,8 +66,9 @@ def test_other_texts_are_no_denial(text: str) -> None:
         ("(combined from similar events): Error creating: no", "no"),
         ("create Pod a-0 in StatefulSet a failed error: no", "create Pod a-0 in StatefulSet a failed error: no"),
         (f"{CREATING}ValidatingAdmissionPolicy 'p' with binding 'b' denied request: ask for 8", "ask for 8 (policy p)"),
+        ('Error creating: admission webhook "w.x" denied the request: use size 1', "use size 1 (webhook w.x)"),
     ],
 )
 def test_refusal_in_its_own_words(text: str, words: str) -> None:
-    """What every refusal has in common is left out; a policy keeps its words and its name."""
+    """What every refusal has in common is left out; a policy or webhook keeps its words and its name."""
     assert refusal_words(text) == words

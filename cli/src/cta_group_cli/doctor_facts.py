@@ -81,9 +81,11 @@ class Webhook(ApiModel):
 
 
 class WebhookConfiguration(ApiModel):
-    """A MutatingWebhookConfiguration of the chart."""
+    """A webhook configuration of the chart."""
 
     metadata: Metadata
+    mutates: bool = True
+    """It is a MutatingWebhookConfiguration; the other kind only refuses."""
     webhooks: tuple[Webhook, ...] = ()
 
 
@@ -160,7 +162,7 @@ class DoctorReader(Protocol):
         """Return the pods of the chart's workloads."""
 
     def webhooks(self) -> Sequence[WebhookConfiguration]:
-        """Return the chart's MutatingWebhookConfigurations."""
+        """Return the chart's webhook configurations of both kinds, the mutating ones first."""
 
     def policies(self) -> Sequence[Policy]:
         """Return the chart's ValidatingAdmissionPolicies."""

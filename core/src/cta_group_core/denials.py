@@ -17,6 +17,7 @@ from cta_group_core.quota import quota_key
 _EXCEEDED = re.compile(r"exceeded quota: (\S+), requested: (\S+), used: (\S+), limited: (\S+)")
 _UNKNOWN = re.compile(r"status unknown for quota: (\S+), resources: (\S+)")
 _POLICY = re.compile(r"ValidatingAdmissionPolicy '([^']+)' with binding '[^']+' denied request: (.+)", re.DOTALL)
+_WEBHOOK = re.compile(r'admission webhook "([^"]+)" denied the request: (.+)', re.DOTALL)
 _WRAPPINGS = re.compile(r"^(?:\(combined from similar events\): )?(?:Error creating: )?")
 
 
@@ -53,10 +54,11 @@ def parse_denial(text: str, resource_name: str) -> Denial | None:
 
 
 def refusal_words(text: str) -> str:
-    """Return a refusal without what is the same in all of them: a policy's own words and its name, else the rest."""
-    if policy := _POLICY.search(text):
-        name, words = policy.groups()
-        return f"{words} (policy {name})"
+    """Return a refusal without what is the same in all of them: the own words and the name of what refused."""
+    for what, form in (("policy", _POLICY), ("webhook", _WEBHOOK)):
+        if refused := form.search(text):
+            name, words = refused.groups()
+            return f"{words} ({what} {name})"
     return _WRAPPINGS.sub("", text)
 
 

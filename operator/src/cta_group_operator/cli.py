@@ -17,9 +17,10 @@ from cta_group_operator import __version__
 from cta_group_operator.cli_options import Options, absolute_path
 from cta_group_operator.errors import BadSetting
 from cta_group_operator.logs import set_up_logs
-from cta_group_operator.settings import Alignment, Settings
+from cta_group_operator.settings import Alignment, Lifetimes, Settings
 
 _BAD_INPUT = 2
+_CENTURY_SECONDS = 100 * 365 * 86_400
 _DEFAULT = Settings(identity="")
 """What the options say where nobody does; the identity is made anew by each process."""
 _SERVICE_ACCOUNT_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
@@ -121,10 +122,23 @@ def _add_webhook_options(options: Options) -> None:
     options.add("--webhook-service-name", str, _DEFAULT.webhook_service_name, meaning, "NAME")
     meaning = "Secret that the certificate is kept in"
     options.add("--webhook-secret-name", str, _DEFAULT.webhook_secret_name, meaning, "NAME")
-    meaning = "MutatingWebhookConfiguration whose certificate authority is kept"
+    meaning = "name of the webhook configurations whose certificate authority is kept"
     options.add("--webhook-configuration-name", str, _DEFAULT.webhook_configuration_name, meaning, "NAME")
     meaning = "folder with tls.crt and tls.key that somebody else rotates; then no Secret is made"
     options.add("--webhook-tls-dir", absolute_path, None, meaning, "DIR")
+    _add_webhook_lifetimes(options)
+
+
+def _add_webhook_lifetimes(options: Options) -> None:
+    default = _DEFAULT.webhook_lifetimes
+    for flag, seconds, meaning in (
+        ("authority", default.authority_seconds, "how long an authority of ours is good for"),
+        ("certificate", default.serving_seconds, "how long a certificate is; it is renewed after two thirds of that"),
+        ("propagation", default.propagation_seconds, "from publishing a new authority until it signs"),
+        ("overlap", default.overlap_seconds, "from a new certificate until an older authority is trusted no more"),
+        ("poll", default.poll_seconds, "how often replicas look for a new certificate, and the leader for work"),
+    ):
+        options.add(f"--webhook-{flag}-seconds", whole_number(1, _CENTURY_SECONDS), seconds, meaning, "SECONDS")
 
 
 def _add_process_options(options: Options) -> None:
@@ -143,6 +157,16 @@ def own_namespace(default: str, file: Path = _SERVICE_ACCOUNT_NAMESPACE) -> str:
         return default
 
 
+def _lifetimes_of(parsed: argparse.Namespace) -> Lifetimes:
+    return Lifetimes(
+        authority_seconds=parsed.webhook_authority_seconds,
+        serving_seconds=parsed.webhook_certificate_seconds,
+        propagation_seconds=parsed.webhook_propagation_seconds,
+        overlap_seconds=parsed.webhook_overlap_seconds,
+        poll_seconds=parsed.webhook_poll_seconds,
+    )
+
+
 def settings_of(parsed: argparse.Namespace) -> Settings:
     """Return the settings out of the parsed command line."""
     return Settings(
@@ -155,6 +179,7 @@ def settings_of(parsed: argparse.Namespace) -> Settings:
         webhook_secret_name=parsed.webhook_secret_name,
         webhook_configuration_name=parsed.webhook_configuration_name,
         webhook_tls_dir=parsed.webhook_tls_dir,
+        webhook_lifetimes=_lifetimes_of(parsed),
         placement=parsed.placement == "on",
         deletes_refused_pods=parsed.refused_pods == "delete",
         alignment=Alignment(parsed.alignment),

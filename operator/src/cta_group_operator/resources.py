@@ -36,6 +36,9 @@ SECRETS: Final = Resource("v1", "Secret", "secrets")
 MUTATING_WEBHOOKS: Final = Resource(
     "admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations"
 )
+VALIDATING_WEBHOOKS: Final = Resource(
+    "admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations"
+)
 LEASES: Final = Resource("coordination.k8s.io/v1", "Lease", "leases")
 CTA_QUOTAS: Final = Resource(API_GROUP_VERSION, "CTAQuota", "ctaquotas")
 CTA_NODES: Final = Resource(API_GROUP_VERSION, "CTANode", "ctanodes")

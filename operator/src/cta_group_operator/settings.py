@@ -19,6 +19,23 @@ class Alignment(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Lifetimes:
+    """How long the webhook's certificates are good for, and how long steps of a rotation wait. In seconds.
+
+    A certificate is replaced after two thirds of its life. The defaults leave months to notice that it does not work.
+    """
+
+    authority_seconds: int = 10 * 365 * 86_400
+    serving_seconds: int = 365 * 86_400
+    propagation_seconds: int = 60
+    """From a new authority in the webhook configuration until it signs: every API server has heard of it by then."""
+    overlap_seconds: int = 3_600
+    """From a new serving certificate until the old authority is no longer trusted: every replica uses it by then."""
+    poll_seconds: float = 5.0
+    """How often replicas look for a new certificate, and the leader for something to do."""
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Everything that ``cta-group-operator run`` can be told."""
 
@@ -34,9 +51,10 @@ class Settings:
     webhook_secret_name: str = "cta-group-webhook"  # noqa: S105 - the name of an object, not a secret
     """Secret with the certificate that the operator makes and rotates, read by every replica."""
     webhook_configuration_name: str = "cta-group"
-    """MutatingWebhookConfiguration whose certificate authority the operator keeps."""
+    """Name of the two webhook configurations, mutating and validating, whose authority the operator keeps."""
     webhook_tls_dir: Path | None = None
     """Folder with ``tls.crt`` and ``tls.key`` that somebody else rotates; then no Secret is touched."""
+    webhook_lifetimes: Lifetimes = Lifetimes()
     placement: bool = True
     """Gate pods and choose their nodes. Off: gates that are there are taken off, and no node is chosen."""
     deletes_refused_pods: bool = True

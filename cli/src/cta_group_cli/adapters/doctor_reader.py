@@ -49,7 +49,9 @@ class KubernetesDoctorReader:
 
     def webhooks(self) -> Sequence[WebhookConfiguration]:
         """See the interface."""
-        return self._of_the_chart(WebhookConfiguration, f"{_ADMISSION}/mutatingwebhookconfigurations")
+        mutating = self._of_the_chart(WebhookConfiguration, f"{_ADMISSION}/mutatingwebhookconfigurations")
+        refusing = self._of_the_chart(WebhookConfiguration, f"{_ADMISSION}/validatingwebhookconfigurations")
+        return [*mutating, *(one.model_copy(update={"mutates": False}) for one in refusing)]
 
     def policies(self) -> Sequence[Policy]:
         """See the interface."""

@@ -22,33 +22,36 @@ def admission_findings(facts: Facts) -> Iterator[Finding]:
     """Yield what is wrong with the admission of pods."""
     for configuration in facts.webhooks:
         yield from _of_authority(configuration)
-        yield from _of_passed(configuration, facts.tenants)
-        yield from _of_rehearsal(configuration, facts)
+        if configuration.mutates:
+            yield from _of_passed(configuration, facts.tenants)
+            yield from _of_rehearsal(configuration, facts)
     yield from _of_missing(facts)
     yield from _of_policies(facts)
 
 
 def _of_missing(facts: Facts) -> Iterator[Finding]:
     operator = facts.workload("operator")
-    if facts.webhooks or operator is None or "webhooks" in _unread(facts):
+    if operator is None or "webhooks" in _unread(facts) or operator.option("--webhook-port") in {None, "0"}:
         return
-    if operator.option("--webhook-port") not in {None, "0"}:
-        yield Finding(
-            Severity.ERROR,
-            "webhook",
-            "its MutatingWebhookConfiguration is missing: pods are neither placed nor aligned",
-            "helm upgrade the release, which makes it again",
-        )
+    there = {configuration.mutates for configuration in facts.webhooks}
+    remedy = "helm upgrade the release, which makes it again"
+    if True not in there:
+        missing = "its MutatingWebhookConfiguration is missing: pods are neither placed nor aligned"
+        yield Finding(Severity.ERROR, "webhook", missing, remedy)
+    if False not in there:
+        missing = "its ValidatingWebhookConfiguration is missing: vLLM servers that can never start are let in"
+        yield Finding(Severity.WARNING, "webhook", missing, remedy)
 
 
 def _of_authority(configuration: WebhookConfiguration) -> Iterator[Finding]:
     if not all(webhook.client_config.ca_bundle for webhook in configuration.webhooks):
+        effect = "pods are neither placed nor aligned" if configuration.mutates else "no vLLM server is refused"
         yield Finding(
             Severity.ERROR,
             f"webhook {configuration.metadata.name}",
-            "the operator has not written its certificate authority, so the API server cannot trust the webhook and "
-            "pods are neither placed nor aligned",
-            "look at the operator's log for why none of its replicas leads, or may write it (RBAC)",
+            f"nobody has written its certificate authority, so the API server cannot trust the webhook and {effect}",
+            "look at the operator's log for why none of its replicas leads, or may write it (RBAC); with "
+            "webhook.certificates.source=cert-manager, at the Certificate and at cert-manager's cainjector",
         )
 
 

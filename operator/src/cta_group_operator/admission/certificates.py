@@ -1,13 +1,10 @@
-"""Carries out the rotation: the leader keeps the Secret and the authorities that the webhook configuration trusts."""
+"""Carries out the rotation: the leader keeps the Secret and the authorities that the webhook configurations trust."""
 
 import base64
-import binascii
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
-from cta_group_operator.admission.authority import BadCertificate, read_certificates
+from cta_group_operator.admission.authority import BadCertificate
 from cta_group_operator.admission.certificate_sources import (
     AUTHORITIES,
     AUTHORITY_KEY,
@@ -17,10 +14,11 @@ from cta_group_operator.admission.certificate_sources import (
 )
 from cta_group_operator.admission.rotation import Material, Step, next_step, read_material, take_step
 from cta_group_operator.admission.settings import EndpointSettings
+from cta_group_operator.admission.trust import publish, registered
 from cta_group_operator.errors import NotFound
 from cta_group_operator.logs import EventLog
 from cta_group_operator.ports import Clock, Json, KubeApi
-from cta_group_operator.resources import MUTATING_WEBHOOKS, SECRETS
+from cta_group_operator.resources import SECRETS
 
 _log = EventLog(__name__)
 
@@ -43,28 +41,22 @@ class CertificateKeeper:
         names, lifetimes = self.settings.server_names, self.settings.lifetimes
         secret = await self._secret()
         material = _material_of(secret)
-        configuration = await self._configuration()
-        published = _published(configuration)
-        step = next_step(material, names, now, lifetimes, trusted=_trusts(published, material))
+        configurations = await registered(self.kube, self.settings.configuration_name)
+        trusted = material is not None and all(one.trusts(material) for one in configurations)
+        step = next_step(material, names, now, lifetimes, trusted=trusted)
         if step is not Step.NOTHING:
-            trusted_now = b"".join(published)
+            trusted_now = b"".join(bundle for one in configurations for bundle in one.bundles)
             material = take_step(step, material, names, now, lifetimes, published=trusted_now)
             await self._write_secret(secret, material)
             _log.info("certificates_changed", step=step.value, serving_until=material.serving.ends.isoformat())
         if material is not None:
-            await self._publish(configuration, published, material)
+            for configuration in configurations:
+                await publish(self.kube, configuration, material)
         return step
 
     async def _secret(self) -> Json | None:
         try:
             return await self.kube.get(SECRETS.path(self.settings.namespace, self.settings.secret_name))
-        except NotFound:
-            return None
-
-    async def _configuration(self) -> Json | None:
-        """Return the webhook configuration; None where the chart was installed without it."""
-        try:
-            return await self.kube.get(MUTATING_WEBHOOKS.path(name=self.settings.configuration_name))
         except NotFound:
             return None
 
@@ -84,19 +76,6 @@ class CertificateKeeper:
             path = SECRETS.path(self.settings.namespace, self.settings.secret_name)
             await self.kube.update(path, {**secret, "data": {**(secret.get("data") or {}), **encoded}})
 
-    async def _publish(self, configuration: Json | None, published: Sequence[bytes], material: Material) -> None:
-        wanted = base64.b64encode(material.bundle).decode()
-        webhooks = [] if configuration is None else configuration.get("webhooks") or []
-        operations: list[dict[str, Any]] = []
-        for index, webhook in enumerate(webhooks):
-            if published[index] != material.bundle:
-                # The position is only right for the webhook that stood there when it was read.
-                operations.append({"op": "test", "path": f"/webhooks/{index}/name", "value": webhook["name"]})
-                operations.append({"op": "add", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": wanted})
-        if operations:
-            await self.kube.json_patch(MUTATING_WEBHOOKS.path(name=self.settings.configuration_name), operations)
-            _log.info("authorities_published", configuration=self.settings.configuration_name)
-
 
 def _material_of(secret: Json | None) -> Material | None:
     if secret is None:
@@ -107,26 +86,3 @@ def _material_of(secret: Json | None) -> Material | None:
     except BadCertificate as bad:
         _log.warning("secret_not_usable", cause=bad)
         return None
-
-
-def _published(configuration: Json | None) -> list[bytes]:
-    """Return what each webhook of the configuration trusts, PEM."""
-    webhooks = [] if configuration is None else configuration.get("webhooks") or []
-    return [_decoded(webhook.get("clientConfig", {}).get("caBundle") or "") for webhook in webhooks]
-
-
-def _decoded(text: str) -> bytes:
-    try:
-        return base64.b64decode(text, validate=True)
-    except binascii.Error:
-        return b""
-
-
-def _trusts(published: Sequence[bytes], material: Material | None) -> bool:
-    if material is None:
-        return False
-    wanted = {one.pem for one in material.authorities}
-    try:
-        return all(wanted <= {one.pem for one in read_certificates(bundle)} for bundle in published)
-    except BadCertificate:
-        return False

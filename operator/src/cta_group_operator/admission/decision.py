@@ -2,10 +2,12 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import msgspec
 
 from cta_group_core.names import (
+    ANNOTATION_ALIGN,
     ANNOTATION_ALIGNMENT,
     ANNOTATION_ALIGNMENT_ADVICE,
     ANNOTATION_RUNTIME_ADVICE,
@@ -33,6 +35,9 @@ from cta_group_operator.admission.pod import Pod
 from cta_group_operator.admission.requests import Asked, apply_annotation, asked_by, asks
 from cta_group_operator.admission.review import Answer
 from cta_group_operator.admission.settings import PodRules
+from cta_group_operator.settings import Alignment
+
+_WAY_OUT: Final = f' (the annotation {ANNOTATION_ALIGN}: "report" lets the pod in as it is)'
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +120,12 @@ def _misleading(asked: Sequence[Asked]) -> list[str]:
 
 
 def validate(pod: Pod, rules: PodRules, facts: SliceFacts) -> Answer:
-    """Refuse a pod whose vLLM can never start in what it asks for; the sentence says what to ask for instead."""
+    """Refuse a pod whose vLLM can never start in what it asks for; the sentence says what to ask for instead.
+
+    Who wants no alignment, or only its report, is not refused: that is the way out where vLLM is misread.
+    """
     server, _ = find_server(pod, asked_by(pod, rules.resource_name))
-    if server is None:
+    if server is None or mode_of(pod, rules.alignment)[0] is not Alignment.ON:
         return Answer()
     wrong = parallel_problem(case_of(server, pod, facts.kinds(pod.spec.node_selector or {})))
-    return Answer() if wrong is None else Answer(allowed=False, message=wrong)
+    return Answer() if wrong is None else Answer(allowed=False, message=f"{wrong}{_WAY_OUT}")

@@ -26,7 +26,7 @@ from cta_group_operator.admission.authority import (
     read_certificates,
     signed_by,
 )
-from cta_group_operator.admission.settings import Lifetimes
+from cta_group_operator.settings import Lifetimes
 
 _RENEW_BELOW = 1 / 3
 

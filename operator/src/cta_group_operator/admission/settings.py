@@ -1,11 +1,11 @@
 """What the admission endpoint needs of the operator's settings."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
 from cta_group_core.names import DEFAULT_RESOURCE_NAME
-from cta_group_operator.settings import Alignment, Settings
+from cta_group_operator.settings import Alignment, Lifetimes, Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,23 +24,6 @@ class PodRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Lifetimes:
-    """How long certificates are good for, and how long steps of a rotation wait. In seconds.
-
-    A certificate is replaced after two thirds of its life. The defaults leave months to notice that it does not work.
-    """
-
-    authority_seconds: int = 10 * 365 * 86_400
-    serving_seconds: int = 365 * 86_400
-    propagation_seconds: int = 60
-    """From a new authority in the webhook configuration until it signs: every API server has heard of it by then."""
-    overlap_seconds: int = 3_600
-    """From a new serving certificate until the old authority is no longer trusted: every replica uses it by then."""
-    poll_seconds: float = 5.0
-    """How often replicas look for a new certificate, and the leader for something to do."""
-
-
-@dataclass(frozen=True, slots=True)
 class EndpointSettings:
     """Where the endpoint listens and where its certificate comes from."""
 
@@ -50,11 +33,11 @@ class EndpointSettings:
     service_name: str
     secret_name: str
     configuration_name: str
-    """MutatingWebhookConfiguration that trusts the certificate."""
+    """Name of the webhook configurations that trust the certificate."""
     host: str = "0.0.0.0"  # noqa: S104 - the API server comes from another machine
     tls_dir: Path | None = None
     """Folder with ``tls.crt`` and ``tls.key``; the Secret and the configuration are then somebody else's."""
-    lifetimes: Lifetimes = Lifetimes()
+    lifetimes: Lifetimes = field(default_factory=Lifetimes)
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
@@ -66,6 +49,7 @@ class EndpointSettings:
             secret_name=settings.webhook_secret_name,
             configuration_name=settings.webhook_configuration_name,
             tls_dir=settings.webhook_tls_dir,
+            lifetimes=settings.webhook_lifetimes,
         )
 
     @property
