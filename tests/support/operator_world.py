@@ -10,6 +10,7 @@ from cta_group_core.names import GATE_PLACEMENT, QUOTA_OBJECT_NAME
 from cta_group_core.nodes import Allocation, GpuStatus, NodeStatus
 from cta_group_core.quota import QuotaSpec, QuotaStatus
 from cta_group_core.scheduling import NodeFacts
+from cta_group_operator.adapters.convert import Converter
 from cta_group_operator.adapters.convert_cluster import LimitConverter
 from cta_group_operator.errors import Conflict, NotFound
 from cta_group_operator.ports import (
@@ -27,6 +28,7 @@ from cta_group_operator.reconcile.view import ClusterView
 RESOURCE = "nvidia.com/cta-group"
 SPACE = "team-a"
 READ_LIMIT = LimitConverter(RESOURCE).read
+READ_POD = Converter(RESOURCE).read_pod
 
 
 async def until(condition: Callable[[], object], what: str, deadline_seconds: float = 10.0) -> None:

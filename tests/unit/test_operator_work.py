@@ -13,7 +13,19 @@ from cta_group_operator.ports import WorkloadView
 from cta_group_operator.reconcile.view import ClusterView
 from cta_group_operator.reconcile.work import Work
 from cta_group_operator.settings import Settings
-from operator_world import READ_LIMIT, FakeKube, a_controller, a_limit, a_node, a_pod, a_quota, a_view, ref, until
+from operator_world import (
+    READ_LIMIT,
+    READ_POD,
+    FakeKube,
+    a_controller,
+    a_limit,
+    a_node,
+    a_pod,
+    a_quota,
+    a_view,
+    ref,
+    until,
+)
 
 
 class HangingKube(FakeKube):
@@ -32,7 +44,15 @@ class HangingKube(FakeKube):
 
 def a_work(view: ClusterView, kube: FakeKube) -> Work:
     """Return the work of one replica."""
-    return Work(Settings(identity="me"), view, kube, SystemClock(), metrics=Metrics("test"), read_limit=READ_LIMIT)
+    return Work(
+        Settings(identity="me"),
+        view,
+        kube,
+        SystemClock(),
+        metrics=Metrics("test"),
+        read_limit=READ_LIMIT,
+        read_pod=READ_POD,
+    )
 
 
 async def run_all(work: Work) -> None:

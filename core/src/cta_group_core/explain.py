@@ -8,7 +8,7 @@ from enum import IntEnum
 from cta_group_core.denials import Denial, refusal_words
 from cta_group_core.explain_quota import QuotaFacts, denied_by
 from cta_group_core.nodes import Condition, ConditionStatus
-from cta_group_core.workload import CONDITION_ADMISSIBLE, CONDITION_PLACED
+from cta_group_core.workload import CONDITION_ADMISSIBLE, CONDITION_PLACED, CONDITION_WITHOUT_WEBHOOK
 
 _LONGEST_TEXT = 600
 
@@ -62,6 +62,8 @@ class WorkloadFacts:
     pods: Sequence[PodFacts] = ()
     failure: CreateFailure | None = None
     quota: QuotaFacts | None = None
+    slipped: int = 0
+    """Pods that were admitted without the webhook."""
 
     @property
     def running(self) -> int:
@@ -81,22 +83,31 @@ class Explanation:
     message: str
     admissible: Condition
     placed: Condition
+    remarks: tuple[Condition, ...] = ()
+    """What is True and should not be."""
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """Both conditions, in the order in which a pod meets them."""
-        return (self.admissible, self.placed)
+        """All conditions, in the order in which a pod meets them."""
+        return (self.admissible, self.placed, *self.remarks)
 
 
 def explain(facts: WorkloadFacts) -> Explanation:
     """Say why the workload is not running; the first obstacle on a pod's way is told first."""
     admissible = _admissible(facts)
     placed = _placed(facts)
-    if admissible.status is ConditionStatus.FALSE:
-        return Explanation(admissible.message, admissible, placed)
-    if placed.status is ConditionStatus.FALSE:
-        return Explanation(placed.message, admissible, placed)
-    return Explanation(_progress(facts), admissible, placed)
+    remarks = _remarks(facts)
+    obstacles = [one.message for one in (admissible, placed) if one.status is ConditionStatus.FALSE]
+    told = obstacles[0] if obstacles else _progress(facts)
+    return Explanation("; ".join((told, *(one.message for one in remarks))), admissible, placed, remarks)
+
+
+def _remarks(facts: WorkloadFacts) -> tuple[Condition, ...]:
+    if not facts.slipped:
+        return ()
+    who = "1 pod was" if facts.slipped == 1 else f"{facts.slipped} pods were"
+    told = f"{who} admitted without the webhook: no GPU was chosen and no arguments fitted"
+    return (_condition(CONDITION_WITHOUT_WEBHOOK, "AdmittedWithoutWebhook", told, status=ConditionStatus.TRUE),)
 
 
 def _admissible(facts: WorkloadFacts) -> Condition:

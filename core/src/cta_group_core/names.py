@@ -57,6 +57,8 @@ ANNOTATION_RUNTIME_ADVICE: Final = f"{API_GROUP}/runtime-advice"
 """What a pod lacks to get its GPU from the container runtime, in a sentence. Written at admission, read by explain."""
 ANNOTATION_PLACEMENT: Final = f"{API_GROUP}/placement-nodes"
 """On a pod: the nodes it was released to, best first (comma separated). For people; never read back as truth."""
+ANNOTATION_WITHOUT_WEBHOOK: Final = f"{API_GROUP}/admitted-without-webhook"
+"""On a pod ("true") that the operator found without its label: admission did not see it. Read back by the operator."""
 ANNOTATION_POKED: Final = f"{API_GROUP}/poked"
 """On a ReplicaSet: touched when quota moved, so that its controller tries again at once."""
 

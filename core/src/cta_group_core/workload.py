@@ -11,6 +11,8 @@ CONDITION_ADMISSIBLE = "Admissible"
 """False while a pod of the workload can not be created."""
 CONDITION_PLACED = "Placed"
 """False while a pod of the workload waits for a node."""
+CONDITION_WITHOUT_WEBHOOK = "WithoutWebhook"
+"""True while a pod of the workload was admitted without the webhook; absent otherwise."""
 
 _LONGEST_NAME = 253
 

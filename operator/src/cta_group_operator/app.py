@@ -102,8 +102,15 @@ class Program:
             ListWatch(client, what, clock, self.metrics) for what in what_to_follow(view, settings.resource_name)
         ]
         api = FencedApi(client, self.lease)
-        read_limit = LimitConverter(settings.resource_name).read
-        self._work = Work(settings, view, api, clock, metrics=self.metrics, read_limit=read_limit)
+        self._work = Work(
+            settings,
+            view,
+            api,
+            clock,
+            metrics=self.metrics,
+            read_limit=LimitConverter(settings.resource_name).read,
+            read_pod=Converter(settings.resource_name).read_pod,
+        )
         gpus = KnownGpus(partial(_labels_of, view))
         view.cta_nodes.subscribe(gpus.follow)
         self._admission = (

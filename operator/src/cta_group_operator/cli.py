@@ -102,6 +102,8 @@ def _add_cluster_options(options: Options) -> None:
     options.add("--placement", one_of("on", "off"), "on", "gate pods and choose their nodes", "on|off")
     meaning = "what becomes of a controller's pods that a kubelet refused because of their groups"
     options.add("--refused-pods", one_of("delete", "keep"), "delete", meaning, "delete|keep")
+    meaning = "how often pods are looked for that came past the webhook"
+    options.add("--slipped-pods-seconds", whole_number(1, 86400), _DEFAULT.slipped_pods_seconds, meaning, "SECONDS")
     meaning = "what admission does about vLLM's arguments"
     options.add("--alignment", one_of(*Alignment), _DEFAULT.alignment.value, meaning, "|".join(Alignment))
     meaning = "RuntimeClass without which a pod does not get its GPU; empty: none is needed"
@@ -182,6 +184,7 @@ def settings_of(parsed: argparse.Namespace) -> Settings:
         webhook_lifetimes=_lifetimes_of(parsed),
         placement=parsed.placement == "on",
         deletes_refused_pods=parsed.refused_pods == "delete",
+        slipped_pods_seconds=parsed.slipped_pods_seconds,
         alignment=Alignment(parsed.alignment),
         runtime_class=parsed.runtime_class,
         sets_runtime_class=parsed.missing_runtime_class == "set",

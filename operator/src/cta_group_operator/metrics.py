@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 from cta_group_core.names import METRIC_PREFIX
 from cta_group_core.refusals import Cause
 
-RECONCILED: Final = ("quota", "workload", "placement", "node", "refused")
+RECONCILED: Final = ("quota", "workload", "placement", "node", "refused", "slipped")
 """Kinds of work, the values of the label ``kind``."""
 _SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
@@ -52,6 +52,8 @@ class Figures:
     workloads: Sequence[WorkloadFigures] = ()
     waiting: int = 0
     """Pods whose gate is on."""
+    without_webhook: int = 0
+    """Pods of the resource that were admitted without the webhook and have not ended."""
     event_ages: Sequence[tuple[str, float]] = field(default_factory=tuple)
     """For each watched kind, seconds since the API server said anything, a bookmark too."""
 
@@ -65,6 +67,7 @@ class Metrics:
         self.refused = self._labelled("refused_pods", "Pods that a kubelet did not give their groups", "cause")
         for cause in Cause:
             self.refused.labels(cause=cause.value)
+        self.slipped = self._counter("slipped_pods", "Pods that were found to have come past the webhook")
         self.pokes = self._counter("pokes", "Controllers that were woken because quota has room again")
         self.decode_errors = self._labelled("decode_errors", "Objects of the API that could not be read", "kind")
         self.lists = self._labelled("lists", "Full lists of a kind: at the start, and after a watch was lost", "kind")
@@ -105,6 +108,8 @@ class _ClusterCollector(Collector):
         yield _gauge("watch_event_age_seconds", "Since a watched kind was heard of", ("kind",), _ages(now))
         if now.leader:
             yield _gauge("placement_waiting", "Pods whose gate is on", (), [((), float(now.waiting))])
+            meaning = "Pods of the resource that were admitted without the webhook and have not ended"
+            yield _gauge("pods_without_webhook", meaning, (), [((), float(now.without_webhook))])
             yield from _quotas(now.quotas)
             yield from _workloads(now.workloads)
 

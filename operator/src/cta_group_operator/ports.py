@@ -98,6 +98,10 @@ class PodView:
     shape: AffinityShape = field(default_factory=AffinityShape)
     words: str = ""
     """What the scheduler or kubelet says about it; empty when nothing."""
+    slipped: bool = False
+    """Whether it was admitted without the webhook."""
+    was_placed: bool = False
+    """Whether the operator's gate is on it, or was taken off with nodes chosen."""
     refused: Cause | None = None
     """Why its kubelet did not give it its groups; None when it did, or when the pod failed for another reason."""
 

@@ -59,6 +59,8 @@ class Settings:
     """Gate pods and choose their nodes. Off: gates that are there are taken off, and no node is chosen."""
     deletes_refused_pods: bool = True
     """Delete a controller's pods that a kubelet refused because of their groups; off: they stay, failed."""
+    slipped_pods_seconds: int = 60
+    """How often all pods without the webhook's label are listed, to find those that ask for the resource."""
     alignment: Alignment = Alignment.ON
     runtime_class: str = ""
     """RuntimeClass that brings GPUs into pods, where the nodes' default runtime does not and slices come by environment

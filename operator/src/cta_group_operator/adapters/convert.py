@@ -3,16 +3,18 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+import msgspec
+
 from cta_group_core.endings import ContainerFacts, words_of_ending
 from cta_group_core.errors import InvalidText
 from cta_group_core.ids import NodeName
-from cta_group_core.names import ANNOTATION_POKED
+from cta_group_core.names import ANNOTATION_PLACEMENT, ANNOTATION_POKED, ANNOTATION_WITHOUT_WEBHOOK, GATE_PLACEMENT
 from cta_group_core.quantities import parse_count, parse_quantity
 from cta_group_core.refusals import Cause, cause_of
 from cta_group_core.scheduling import NodeTerm, PodTerms, Toleration
 from cta_group_core.selectors import Operator, Requirement
 from cta_group_operator.adapters import wire, wire_cluster
-from cta_group_operator.ports import AffinityShape, ControllerView, FailureEvent, ObjectRef, PodView
+from cta_group_operator.ports import AffinityShape, ControllerView, FailureEvent, Json, ObjectRef, PodView
 from cta_group_operator.resources import DEPLOYMENTS, EVENTS, JOBS, PODS, REPLICA_SETS, STATEFUL_SETS, Resource
 
 _QUIET_REASONS: Final = ("ContainerCreating", "PodInitializing")
@@ -23,6 +25,10 @@ class Converter:
 
     def __init__(self, resource_name: str) -> None:
         self._resource_name = resource_name
+
+    def read_pod(self, body: Json) -> PodView | None:
+        """As :meth:`pod`, from the API server's JSON; raises msgspec's ValidationError, a ValueError."""
+        return self.pod(msgspec.convert(body, wire.Pod))
 
     def pod(self, pod: wire.Pod) -> PodView | None:
         """Return a pod that asks for groups."""
@@ -47,6 +53,8 @@ class Converter:
             shape=_shape(meta, spec),
             words=_words(status),
             refused=self._refused(spec, status),
+            slipped=ANNOTATION_WITHOUT_WEBHOOK in (meta.annotations or {}),
+            was_placed=ANNOTATION_PLACEMENT in (meta.annotations or {}) or _has_our_gate(spec),
         )
 
     def _refused(self, spec: wire.PodSpec, status: wire.PodStatus) -> Cause | None:
@@ -106,6 +114,10 @@ def failure_event(event: wire_cluster.Event) -> FailureEvent | None:
     last = event.last_timestamp or event.event_time or event.metadata.creation_timestamp or ""
     ref = _ref(EVENTS, event.metadata)
     return FailureEvent(ref, event.metadata.resource_version, about, event.message or "", last)
+
+
+def _has_our_gate(spec: wire.PodSpec) -> bool:
+    return any(gate.name == GATE_PLACEMENT for gate in spec.scheduling_gates or ())
 
 
 def _ref(resource: Resource, meta: wire.Metadata) -> ObjectRef:

@@ -25,6 +25,7 @@ from cta_group_operator.reconcile.quota import QuotaReconciler
 from cta_group_operator.reconcile.quota_limits import ReadLimit
 from cta_group_operator.reconcile.quota_marks import QuotaMarks
 from cta_group_operator.reconcile.refused import RefusedPods
+from cta_group_operator.reconcile.slipped import ReadPod, SlippedPods
 from cta_group_operator.reconcile.view import ClusterView
 from cta_group_operator.reconcile.workload import WorkloadReconciler
 from cta_group_operator.settings import Settings
@@ -50,12 +51,22 @@ class Work:
         *,
         metrics: Metrics,
         read_limit: ReadLimit,
+        read_pod: ReadPod,
     ) -> None:
         self._view = view
         events = EventWriter(api, clock, settings.identity)
         self._denials = Denials(view, settings.resource_name)
         self.refused = RefusedPods(
             view, api, clock, metrics=metrics, events=events, keep=not settings.deletes_refused_pods
+        )
+        self.slipped = SlippedPods(
+            view,
+            api,
+            clock,
+            metrics=metrics,
+            events=events,
+            read=read_pod,
+            period_seconds=settings.slipped_pods_seconds,
         )
         self.placement = Placement(
             view,
@@ -93,7 +104,7 @@ class Work:
         self.end()
         self._subscribe()
 
-    def _make_queues(self, clock: Clock, metrics: Metrics) -> dict[str, WorkQueue[str] | WorkQueue[ObjectRef]]:
+    def _make_queues(self, clock: Clock, metrics: Metrics) -> dict[str, WorkQueue[Any]]:
         self._quotas = WorkQueue[str](
             "quota",
             self._quota.reconcile,
@@ -115,6 +126,7 @@ class Work:
             "workloads": self._workloads,
             "nodes": self._nodes,
             "refused": self.refused.queue,
+            "slipped": self.slipped.queue,
             **self.placement.queues,
         }
 
@@ -134,7 +146,8 @@ class Work:
 
     def loops(self) -> dict[str, Callable[[], Coroutine[Any, Any, Any]]]:
         """Return what the leader runs, by name."""
-        return {name: queue.run for name, queue in self._queues.items()}
+        queues = {name: queue.run for name, queue in self._queues.items()}
+        return {**queues, "pods without the label": self.slipped.run}
 
     def _mark_everything(self) -> None:
         self._quota_marks.mark_everything()
@@ -147,6 +160,7 @@ class Work:
         for node in self._view.cta_nodes:
             self._nodes.mark(node.name)
         self.refused.mark_everything()
+        self.slipped.mark_everything()
         self.placement.resume()
 
     def figures(self) -> Figures:
@@ -167,6 +181,7 @@ class Work:
             quotas=quotas,
             workloads=tuple(self._explainer.figures.values()),
             waiting=self.placement.waiting,
+            without_webhook=self.slipped.count,
         )
 
     async def _explain(self, top: ObjectRef) -> None:

@@ -35,6 +35,7 @@ def workload_facts(
         pods=tuple(_pod_facts(pod, refusals.get(pod.ref.uid), pauses) for pod in pods if not pod.deleting),
         failure=failures[0] if failures else None,
         quota=quota_facts(top.namespace, view),
+        slipped=sum(pod.slipped and not pod.is_over for pod in pods),
     )
 
 

@@ -1,0 +1,138 @@
+"""Pods that ask for groups and came past the webhook: found, labelled so that everything counts them, and reported.
+
+The pod watch selects by the label that the webhook puts on. So whatever has no such label is looked for by two ways: a
+list of all pods without it from time to time, and what the nodes' plugins say of pods that nobody here knows.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Final, NoReturn
+
+from cta_group_core.names import ANNOTATION_WITHOUT_WEBHOOK, LABEL_REQUESTS
+from cta_group_operator.errors import ApiError, LeadershipLost, NotFound
+from cta_group_operator.logs import EventLog
+from cta_group_operator.metrics import Metrics
+from cta_group_operator.ports import Clock, CtaNodeView, Json, KubeApi, PodView
+from cta_group_operator.reconcile.events import EventWriter
+from cta_group_operator.reconcile.queue import WorkQueue
+from cta_group_operator.reconcile.view import ClusterView
+from cta_group_operator.resources import PODS
+
+_log = EventLog(__name__)
+
+ReadPod = Callable[[Json], PodView | None]
+_PAGE_SIZE: Final = 200
+_UNLABELLED: Final = {
+    "labelSelector": f"{LABEL_REQUESTS}!=true",
+    "fieldSelector": "status.phase!=Succeeded,status.phase!=Failed",
+}
+_SETTLES_SECONDS: Final = 5.0
+"""A plugin may know of a pod before the watch tells of it."""
+
+
+class SlippedPods:
+    """Looks for them every ``period_seconds``. ``read``: returns None for a pod that does not ask."""
+
+    def __init__(
+        self,
+        view: ClusterView,
+        api: KubeApi,
+        clock: Clock,
+        *,
+        metrics: Metrics,
+        events: EventWriter,
+        read: ReadPod,
+        period_seconds: float,
+    ) -> None:
+        self._view = view
+        self._api = api
+        self._metrics = metrics
+        self._events = events
+        self._read = read
+        self._period_seconds = period_seconds
+        self.queue = WorkQueue[tuple[str, str]]("slipped", self._look_for, clock=clock, metrics=metrics, concurrency=2)
+        view.cta_nodes.subscribe(self._cta_node_changed)
+
+    @property
+    def count(self) -> int:
+        """Pods that came past the webhook and have not ended."""
+        return sum(pod.slipped and not pod.is_over for pod in self._view.pods)
+
+    def mark_everything(self) -> None:
+        """Look at what every node's plugin says."""
+        for node in self._view.cta_nodes:
+            self._cta_node_changed(None, node)
+
+    async def run(self) -> NoReturn:
+        """List all pods without the label, for ever."""
+        while True:
+            try:
+                await self.list_all()
+            except LeadershipLost:
+                raise
+            except ApiError as failed:
+                self._metrics.reconcile_errors.labels(kind="slipped").inc()
+                _log.warning("list_failed", kind="pods without the label", cause=failed)
+            await asyncio.sleep(self._period_seconds)
+
+    async def list_all(self) -> None:
+        """List them once, and label those that ask for groups. Raises ApiError."""
+        async for pod in self._pods(PODS.path(), _UNLABELLED):
+            await self._take(pod)
+
+    async def _look_for(self, key: tuple[str, str]) -> None:
+        namespace, name = key
+        if self._view.pods.get(name, namespace) is not None:
+            return
+        async for pod in self._pods(PODS.path(namespace), {**_UNLABELLED, "fieldSelector": f"metadata.name={name}"}):
+            await self._take(pod)
+
+    async def _pods(self, path: str, query: dict[str, str]) -> AsyncIterator[PodView]:
+        query = {**query, "limit": str(_PAGE_SIZE)}
+        while True:
+            page = await self._api.get(path, query)
+            for body in page.get("items") or ():
+                if (pod := self._readable(body)) is not None:
+                    yield pod
+            query["continue"] = page["metadata"].get("continue") or ""
+            if not query["continue"]:
+                return
+
+    def _readable(self, body: Json) -> PodView | None:
+        try:
+            return self._read(body)
+        except ValueError as bad:  # msgspec's ValidationError is one
+            self._metrics.decode_errors.labels(kind=PODS.kind).inc()
+            _log.warning("object_not_read", kind=PODS.kind, cause=bad)
+            return None
+
+    async def _take(self, pod: PodView) -> None:
+        """Label a pod. One that the operator has placed lost its label only: it did not come past the webhook."""
+        if pod.is_over or pod.deleting:
+            return
+        metadata: dict[str, Any] = {"uid": pod.ref.uid, "labels": {LABEL_REQUESTS: "true"}}
+        if not pod.was_placed:
+            metadata["annotations"] = {ANNOTATION_WITHOUT_WEBHOOK: "true"}
+        try:
+            await self._api.merge_patch(PODS.path(pod.ref.namespace, pod.ref.name), {"metadata": metadata})
+        except NotFound:
+            return
+        _log.info("pod_labelled", pod=pod.ref, groups=pod.groups, placed=pod.was_placed)
+        if not pod.was_placed:
+            await self._report(pod)
+
+    async def _report(self, pod: PodView) -> None:
+        self._metrics.slipped.inc()
+        top = self._view.top_owner(pod.ref, pod.owner)
+        told = (
+            f"pod {pod.ref.name}, which asks for {pod.groups} groups, was admitted without the webhook: no GPU was "
+            "chosen for it, and arguments of vLLM were not fitted. Is the webhook reachable from the API server?"
+        )
+        await self._events.write(top, "AdmittedWithoutWebhook", told, once_for=pod.owner.uid if pod.owner else "")
+
+    def _cta_node_changed(self, _: CtaNodeView | None, after: CtaNodeView | None) -> None:
+        if after is None:
+            return
+        for _node, namespace, name in self._view.room_of(after).tenants:
+            if self._view.pods.get(name, namespace) is None:
+                self.queue.mark((namespace, name), _SETTLES_SECONDS)

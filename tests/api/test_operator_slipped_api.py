@@ -1,0 +1,104 @@
+"""Pods that came past the webhook on a real API server: found by the list or by a plugin's word, counted, explained."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chart_rendering import NAMESPACE
+from cluster_harness.waiting import wait_for
+from cta_group_core.names import ANNOTATION_WITHOUT_WEBHOOK, LABEL_REQUESTS
+from gpu_cluster import OURS, PATIENCE_SECONDS, GpuCluster, condition, held
+from operator_fixtures import cluster, kinds, operator_kubeconfig
+from operator_process import OperatorProcess, running_operator
+
+__all__ = ["cluster", "kinds", "operator_kubeconfig"]
+
+COUNT = "cta_group_pods_without_webhook"
+
+
+@pytest.fixture
+def looking(
+    kinds: None,  # noqa: ARG001 - must be served first
+    operator_kubeconfig: Path,
+    tmp_path: Path,
+) -> Iterator[OperatorProcess]:
+    """Run an operator that lists pods without the label every second."""
+    with running_operator(operator_kubeconfig, NAMESPACE, tmp_path, "--slipped-pods-seconds=1") as running:
+        yield running
+
+
+@pytest.fixture
+def listening(
+    kinds: None,  # noqa: ARG001 - must be served first
+    operator_kubeconfig: Path,
+    tmp_path: Path,
+) -> Iterator[OperatorProcess]:
+    """Run an operator that lists them once a day, so that only plugins tell it."""
+    with running_operator(operator_kubeconfig, NAMESPACE, tmp_path, "--slipped-pods-seconds=86400") as running:
+        yield running
+
+
+def slip_in(cluster: GpuCluster, name: str, groups: int, **metadata: Any) -> None:
+    """Make a pod as it is without the webhook: no label, no gate."""
+    spec = cluster.pod_spec(groups)
+    del spec["schedulingGates"]
+    body = {"metadata": {"name": name, **metadata}, "spec": spec}
+    cluster.api.create(f"/api/v1/namespaces/{cluster.namespace}/pods", body)
+
+
+def is_marked(cluster: GpuCluster, name: str) -> bool:
+    """Tell whether a pod has label and annotation."""
+    meta = cluster.pod(name)["metadata"]
+    return LABEL_REQUESTS in meta.get("labels", {}) and ANNOTATION_WITHOUT_WEBHOOK in meta.get("annotations", {})
+
+
+def test_a_pod_without_the_label_is_found_counted_and_explained(cluster: GpuCluster, looking: OperatorProcess) -> None:
+    """It keeps its room from the next one, is told on itself, and goes out of the figure when it is gone."""
+    node = cluster.add_node("gpu", [])
+    slip_in(cluster, "past", 96)
+    cluster.wait_bound("past")
+    status = cluster.wait_told("Pod", "past", "1 pod was admitted without the webhook")
+    assert condition(status, "WithoutWebhook") == ("True", "AdmittedWithoutWebhook")
+    wait_for(lambda: is_marked(cluster, "past"), "its label", PATIENCE_SECONDS)
+    wait_for(
+        lambda: "AdmittedWithoutWebhook" in dict(cluster.events("Pod", "past")), "an event on it", PATIENCE_SECONDS
+    )
+    wait_for(lambda: looking.metric(COUNT) == 1, "the figure", PATIENCE_SECONDS)
+    cluster.create_pod("next", 64)
+    cluster.wait_told("Pod", "next", "GPU 0: 32 of 128")
+    cluster.api.delete(f"/api/v1/namespaces/{cluster.namespace}/pods/past?gracePeriodSeconds=0")
+    assert cluster.wait_bound("next") == node
+    wait_for(lambda: looking.metric(COUNT) == 0, "the figure to fall", PATIENCE_SECONDS)
+
+
+@pytest.mark.usefixtures("looking")
+def test_a_label_that_says_something_else_hides_nothing(cluster: GpuCluster) -> None:
+    """A pod whose label has a forged value is found; one that lost it after its placement gets it back."""
+    cluster.add_node("gpu", [], [])
+    slip_in(cluster, "forged", 32, labels={LABEL_REQUESTS: "no"})
+    wait_for(lambda: is_marked(cluster, "forged"), "the forged one to be marked", PATIENCE_SECONDS)
+    cluster.create_pod("placed", 32)
+    cluster.wait_bound("placed")
+    path = f"/api/v1/namespaces/{cluster.namespace}/pods/placed"
+    cluster.api.patch(path, {"metadata": {"labels": {LABEL_REQUESTS: None}}})
+
+    def labels() -> dict[str, str]:
+        found: dict[str, str] = cluster.pod("placed")["metadata"].get("labels", {})
+        return found
+
+    wait_for(lambda: labels().get(LABEL_REQUESTS) == "true", "the label to come back", PATIENCE_SECONDS)
+    assert not is_marked(cluster, "placed")
+
+
+@pytest.mark.usefixtures("listening")
+def test_what_a_plugin_reports_is_found_without_a_list(cluster: GpuCluster) -> None:
+    """The CTANode names a pod that nobody here knows: it is looked up and labelled."""
+    node = cluster.add_node("gpu", [])
+    slip_in(cluster, "past", 32)
+    cluster.wait_bound("past")
+    cluster.publish(node, [held(32, "past", cluster.namespace), held(32, "gone", cluster.namespace)])
+    wait_for(lambda: is_marked(cluster, "past"), "its label", PATIENCE_SECONDS)
+    cluster.wait_told("Pod", "past", "admitted without the webhook")
+    assert cluster.api.find(f"{OURS}/namespaces/{cluster.namespace}/ctaworkloads/pod-gone") is None
