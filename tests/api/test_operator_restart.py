@@ -33,13 +33,41 @@ def everything(cluster: GpuCluster) -> dict[str, str]:
     return versions(item for path in paths for item in cluster.api.items(path))
 
 
+A_SERVER = {
+    "name": "vllm",
+    "image": "vllm/vllm-openai:v0.27.1",
+    "args": ["--model=Qwen/Qwen3-4B"],
+    "resources": {"limits": {"nvidia.com/cta-group": 32}},
+}
+
+
+def autoscale(cluster: GpuCluster) -> None:
+    """Make an autoscaler of the Deployment that may ask for more than the quota has."""
+    path = f"/apis/autoscaling/v2/namespaces/{cluster.namespace}/horizontalpodautoscalers"
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    cluster.api.create(path, {"metadata": {"name": "web"}, "spec": {"scaleTargetRef": target, "maxReplicas": 10}})
+
+
+def unrelated_event(cluster: GpuCluster, value: str) -> None:
+    """Make an event that says of nothing known that it could not create a pod."""
+    about = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "namespace": cluster.namespace, "name": "x", "uid": "x"}
+    body = {"metadata": {"name": f"unrelated-{value}"}, "involvedObject": about, "reason": "FailedCreate"}
+    cluster.api.create(f"/api/v1/namespaces/{cluster.namespace}/events", {**body, "message": "none of ours"})
+
+
 def settled_workload(cluster: GpuCluster) -> str:
     """Make a quota, a full node, a Deployment with a placed, a waiting and a refused pod; wait until all is told."""
     node = cluster.add_node("full", [held(96)])
     quota = cluster.declare_quota(64)
     cluster.wait_enforced(64)
-    cluster.deploy("web", 32, replicas=3)
+    autoscale(cluster)
+    cluster.deploy("web", 32, replicas=3, containers=[A_SERVER])
     cluster.wait_told("Deployment", "web", "short 32")
+    wait_for(
+        lambda: condition(cluster.explanation("Deployment", "web"), "ScaleSafe") == ("False", "CeilingExceedsQuota"),
+        "the autoscaler to be told of",
+        PATIENCE_SECONDS,
+    )
     wait_for(
         lambda: condition(cluster.explanation("Deployment", "web"), "Placed") == ("False", "NoRoom"),
         "one pod to be placed and one to wait",
@@ -87,11 +115,15 @@ def _at_least(operator: OperatorProcess, series: str, count: int) -> bool:
 
 
 def touch_all(cluster: GpuCluster, node: str, value: str) -> None:
-    """Change an annotation of the Deployment and of the quota, and the CTANode's version, so that all is looked at."""
+    """Change an annotation of the Deployment and of the quota, and the CTANode's version, so that all is looked at.
+
+    An event of something else comes as well.
+    """
     note = {"metadata": {"annotations": {"test": value}}}
     cluster.api.patch(f"/apis/apps/v1/namespaces/{cluster.namespace}/deployments/web", note)
     cluster.api.patch(f"{OURS}/ctaquotas/{cluster.quotas[0]}", note)
     cluster.api.patch(f"{OURS}/ctanodes/{node}", note)
+    unrelated_event(cluster, value)
 
 
 def touched_uids(cluster: GpuCluster) -> set[str]:
@@ -100,7 +132,9 @@ def touched_uids(cluster: GpuCluster) -> set[str]:
         f"/apis/apps/v1/namespaces/{cluster.namespace}/deployments/web",
         f"{OURS}/ctaquotas/{cluster.quotas[0]}",
     )
-    return {cluster.api.get(path)["metadata"]["uid"] for path in paths}
+    events = cluster.api.items(f"/api/v1/namespaces/{cluster.namespace}/events")
+    unrelated = {one["metadata"]["uid"] for one in events if one["metadata"]["name"].startswith("unrelated-")}
+    return unrelated | {cluster.api.get(path)["metadata"]["uid"] for path in paths}
 
 
 @pytest.mark.usefixtures("kinds")

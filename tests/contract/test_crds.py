@@ -14,7 +14,14 @@ from chart_rendering import CHART, ROOT, of_kind, render
 from cta_group_core.names import API_GROUP, API_VERSION
 from cta_group_core.nodes import Allocation, Condition, ConditionStatus, GpuStatus, NodeStatus, PcieLink
 from cta_group_core.quota import NamespaceShare, PerPod, QuotaSpec, QuotaStatus
-from cta_group_core.workload import WorkloadOwner, WorkloadStatus
+from cta_group_core.workload import (
+    CeilingStatus,
+    MemoryPlan,
+    RolloutStatus,
+    ServerStatus,
+    WorkloadOwner,
+    WorkloadStatus,
+)
 
 Json = dict[str, Any]
 SOURCE = ROOT / "crds"
@@ -38,6 +45,15 @@ _GPU = GpuStatus(
     free=96,
     largest_fit=96,
     allocations=(Allocation(namespace="a", pod="p", container="c", groups=32, memory_mib=20013),),
+)
+_PLAN = MemoryPlan(
+    product="NVIDIA H100 80GB HBM3",
+    slice_mib=20013,
+    context_mib=148,
+    reserve_mib=3072,
+    utilization="0.2071",
+    weights_mib=7629,
+    cache_mib=7984,
 )
 SAMPLES: dict[str, Json] = {
     "CTANode": {
@@ -70,6 +86,16 @@ SAMPLES: dict[str, Json] = {
             groups_per_pod=32,
             replicas_wanted=2,
             replicas_running=1,
+            ceiling=CeilingStatus(replicas=10, groups=320, set_by="HorizontalPodAutoscaler qwen"),
+            rollout=RolloutStatus(surge_replicas=1, surge_groups=32, unavailable_replicas=0),
+            server=ServerStatus(
+                engine="vLLM",
+                container="vllm",
+                version="0.27.1",
+                arguments_form="list",
+                arguments=("--model=Qwen/Qwen3-4B",),
+                memory=(_PLAN,),
+            ),
             conditions=(_READY,),
         ).as_api()
     },
@@ -156,6 +182,10 @@ def test_names_follow_the_project(kind: str) -> None:
         ("CTAQuota", "status.conditions[]", Condition),
         ("CTAWorkload", "status", WorkloadStatus),
         ("CTAWorkload", "status.owner", WorkloadOwner),
+        ("CTAWorkload", "status.ceiling", CeilingStatus),
+        ("CTAWorkload", "status.rollout", RolloutStatus),
+        ("CTAWorkload", "status.server", ServerStatus),
+        ("CTAWorkload", "status.server.memory[]", MemoryPlan),
         ("CTAWorkload", "status.conditions[]", Condition),
     ],
 )

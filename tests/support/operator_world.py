@@ -7,9 +7,10 @@ from typing import Any
 
 from cta_group_core.ids import NodeName
 from cta_group_core.names import GATE_PLACEMENT, QUOTA_OBJECT_NAME
-from cta_group_core.nodes import Allocation, GpuStatus, NodeStatus
+from cta_group_core.nodes import Allocation, Condition, GpuStatus, NodeStatus
 from cta_group_core.quota import QuotaSpec, QuotaStatus
 from cta_group_core.scheduling import NodeFacts
+from cta_group_core.workload import ServerStatus
 from cta_group_operator.adapters.convert import Converter
 from cta_group_operator.adapters.convert_cluster import LimitConverter
 from cta_group_operator.errors import Conflict, NotFound
@@ -131,6 +132,17 @@ class FakeKube:
         self.objects[path] = body
         self.writes.append((verb, path))
         return body
+
+
+@dataclass
+class FakeServers:
+    """Finds in every template the server that is given, and none while none is."""
+
+    found: tuple[ServerStatus, Condition] | None = None
+
+    def read(self, template: bytes) -> tuple[ServerStatus, Condition] | None:
+        """Return it, for a template that is there."""
+        return self.found if template else None
 
 
 def ref(kind: str, name: str, namespace: str = SPACE, api_version: str = "apps/v1") -> ObjectRef:

@@ -5,15 +5,19 @@ from typing import Any
 import msgspec
 import pytest
 
+from cta_group_core.rollout import Rollout
 from cta_group_core.selectors import Operator
 from cta_group_operator.adapters import wire, wire_cluster
 from cta_group_operator.adapters.convert import Converter, failure_event
-from cta_group_operator.adapters.convert_cluster import LimitConverter, NodeConverter, namespace
-from cta_group_operator.resources import DAEMON_SETS, DEPLOYMENTS, JOBS, REPLICA_SETS
+from cta_group_operator.adapters.convert_cluster import LimitConverter, NodeConverter, autoscaler, namespace
+from cta_group_operator.adapters.convert_controllers import ControllerConverter
+from cta_group_operator.ports import ControllerView
+from cta_group_operator.resources import DAEMON_SETS, DEPLOYMENTS, JOBS, REPLICA_SETS, STATEFUL_SETS, Resource
 
 Json = dict[str, Any]
 RESOURCE = "nvidia.com/cta-group"
 READ = Converter(RESOURCE)
+MAKERS = ControllerConverter(READ)
 META = {"name": "p", "namespace": "n", "uid": "u", "resourceVersion": "7"}
 ASKING = {"name": "c", "resources": {"limits": {RESOURCE: "32"}, "requests": {RESOURCE: "32", "cpu": "1500m"}}}
 
@@ -22,6 +26,11 @@ def a_pod(status: Json | None = None, **spec: Any) -> Any:
     """Decode a pod as the watch does, and convert it."""
     body = {"metadata": META, "spec": {"containers": [ASKING], **spec}, "status": status}
     return READ.pod(msgspec.json.decode(msgspec.json.encode(body), type=wire.Pod))
+
+
+def a_controller(resource: Resource, body: Json) -> ControllerView | None:
+    """Decode what makes pods as the watch does, and convert it."""
+    return MAKERS.controller(resource, msgspec.json.decode(msgspec.json.encode(body), type=wire.Controller))
 
 
 def running(**container: Any) -> Json:
@@ -57,7 +66,9 @@ def test_nulls_are_absent() -> None:
         "spec": {"template": {"spec": {"containers": None}}},
         "status": {"conditions": None},
     }
-    assert READ.controller(REPLICA_SETS, msgspec.convert(controller, wire.Controller)) is None
+    assert a_controller(REPLICA_SETS, controller) is None
+    assert a_controller(REPLICA_SETS, {"metadata": META, "spec": {"template": None}}) is None
+    assert a_controller(REPLICA_SETS, {"metadata": META}) is None
 
 
 def test_terms_of_a_pod() -> None:
@@ -130,7 +141,7 @@ def test_words_about_a_pod(status: Json, words: str) -> None:
 def test_wanted_pods(resource: Any, spec: Json, status: Json, wanted: int) -> None:
     """Each kind says in its own way how many pods it wants."""
     body = {"metadata": META, "spec": {**spec, "template": {"spec": {"containers": [ASKING]}}}, "status": status}
-    read = READ.controller(resource, msgspec.convert(body, wire.Controller))
+    read = a_controller(resource, body)
     assert read is not None
     assert read.wanted == wanted
 
@@ -144,10 +155,79 @@ def test_controller_with_a_failure() -> None:
         "spec": {"template": {"spec": {"containers": [ASKING]}}},
         "status": {"conditions": [{"type": "ReplicaFailure", "status": "True", "message": "exceeded quota"}]},
     }
-    read = READ.controller(REPLICA_SETS, msgspec.convert(body, wire.Controller))
+    read = a_controller(REPLICA_SETS, body)
     assert read is not None
     assert read.owner is not None
     assert (read.owner.uid, read.failure, read.poked) == ("d", "exceeded quota", "9")
+    assert read.template == b""  # its Deployment has the same one
+
+
+def a_template(annotations: Json | None = None, *containers: Json, **spec: Any) -> Json:
+    """Return a controller with a pod template."""
+    template = {"metadata": {"annotations": annotations}, "spec": {"containers": list(containers or (ASKING,))}}
+    return {"metadata": META, "spec": {**spec, "template": template}}
+
+
+def test_a_template_that_asks_by_its_annotation() -> None:
+    """Its pods ask when they are admitted, so what makes them is followed; text that asks for nothing does not."""
+    read = a_controller(DEPLOYMENTS, a_template({"ctagroup.dev/groups": "32"}, {"name": "c"}))
+    assert read is not None
+    assert (read.requests, b"ctagroup.dev/groups" in read.template) == ((32,), True)
+    assert a_controller(DEPLOYMENTS, a_template({"ctagroup.dev/groups": "many"}, {"name": "c"})) is None
+
+
+def test_the_size_of_a_group() -> None:
+    """LeaderWorkerSet tells in an annotation how many pods each leader stands for."""
+    read = a_controller(STATEFUL_SETS, a_template({"leaderworkerset.sigs.k8s.io/size": "4"}))
+    assert read is not None
+    assert read.size == 4
+    odd = a_controller(STATEFUL_SETS, a_template({"leaderworkerset.sigs.k8s.io/size": "some"}))
+    assert odd is not None
+    assert odd.size == 1
+
+
+@pytest.mark.parametrize(
+    ("resource", "spec", "rollout"),
+    [
+        (DEPLOYMENTS, {}, Rollout(1, 0, "25%")),
+        (DEPLOYMENTS, {"replicas": 8}, Rollout(2, 2, "25%")),
+        (DEPLOYMENTS, {"strategy": {"type": "Recreate"}}, Rollout()),
+        (DEPLOYMENTS, {"strategy": {"rollingUpdate": {"maxSurge": 2, "maxUnavailable": "0%"}}}, Rollout(2, 0, "2")),
+        (STATEFUL_SETS, {"replicas": 8}, Rollout()),
+        (REPLICA_SETS, {}, None),
+        (DAEMON_SETS, {}, None),
+        (JOBS, {}, None),
+    ],
+)
+def test_how_pods_are_replaced(resource: Resource, spec: Json, rollout: Rollout | None) -> None:
+    """A Deployment makes new pods beside the old ones, as its strategy says, unless it is told to end those first."""
+    read = a_controller(resource, a_template(**spec))
+    assert read is not None
+    assert read.rollout == rollout
+
+
+def test_what_admission_wrote_on_a_pod() -> None:
+    """It is kept of pods whose template nobody reads, and of no others."""
+    told = {"ctagroup.dev/alignment": "[]", "ctagroup.dev/alignment-advice": "add this"}
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "d", "controller": True}
+    meta: Json = {**META, "annotations": told}
+    body = {"metadata": meta, "spec": {"containers": [ASKING]}}
+    alone = READ.pod(msgspec.convert(body, wire.Pod))
+    assert alone is not None
+    assert (alone.alignment, alone.advice) == ("[]", "add this")
+    meta["ownerReferences"] = [owner]
+    owned = READ.pod(msgspec.convert(body, wire.Pod))
+    assert owned is not None
+    assert (owned.alignment, owned.advice) == ("", "")
+
+
+def test_autoscaler() -> None:
+    """An autoscaler is kept with what it scales and its ceiling; one without a spec says nothing."""
+    spec = {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}, "maxReplicas": 10}
+    read = autoscaler(msgspec.convert({"metadata": META, "spec": spec}, wire_cluster.Autoscaler))
+    assert read is not None
+    assert (read.target_kind, read.target_name, read.max_replicas) == ("Deployment", "web", 10)
+    assert autoscaler(msgspec.convert({"metadata": META}, wire_cluster.Autoscaler)) is None
 
 
 def test_event() -> None:

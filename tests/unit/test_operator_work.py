@@ -17,6 +17,7 @@ from operator_world import (
     READ_LIMIT,
     READ_POD,
     FakeKube,
+    FakeServers,
     a_controller,
     a_limit,
     a_node,
@@ -52,6 +53,7 @@ def a_work(view: ClusterView, kube: FakeKube) -> Work:
         metrics=Metrics("test"),
         read_limit=READ_LIMIT,
         read_pod=READ_POD,
+        servers=FakeServers(),
     )
 
 

@@ -8,13 +8,28 @@ import pytest
 from cta_group_core.explain import Stage, explain
 from cta_group_core.ids import NodeName
 from cta_group_core.names import GATE_PLACEMENT
-from cta_group_operator.ports import FailureEvent, ObjectRef, WorkloadView
+from cta_group_core.nodes import Condition, ConditionStatus
+from cta_group_core.rollout import rolling
+from cta_group_core.workload import ServerStatus
+from cta_group_operator.ports import AutoscalerView, FailureEvent, ObjectRef, WorkloadView
 from cta_group_operator.reconcile.denied import Denials
 from cta_group_operator.reconcile.events import EventWriter
 from cta_group_operator.reconcile.view import ClusterView
 from cta_group_operator.reconcile.workload import WorkloadReconciler
 from cta_group_operator.reconcile.workload_facts import stage_of, workload_facts
-from operator_world import RESOURCE, SPACE, FakeClock, FakeKube, a_controller, a_limit, a_pod, a_quota, a_view, ref
+from operator_world import (
+    RESOURCE,
+    SPACE,
+    FakeClock,
+    FakeKube,
+    FakeServers,
+    a_controller,
+    a_limit,
+    a_pod,
+    a_quota,
+    a_view,
+    ref,
+)
 
 DENIED = (
     'pods "x" is forbidden: exceeded quota: cta-group, requested: requests.nvidia.com/cta-group=32, '
@@ -38,8 +53,11 @@ def a_world(*, denied: bool = True, used: int = 64) -> ClusterView:
     return view
 
 
-def a_reconciler(view: ClusterView, kube: FakeKube) -> WorkloadReconciler:
-    """Return a reconciler of that view."""
+def a_reconciler(
+    view: ClusterView, kube: FakeKube, servers: FakeServers | None = None, again: list[Any] | None = None
+) -> WorkloadReconciler:
+    """Return a reconciler of that view; what it wants to look at again goes into ``again``."""
+    later: list[Any] = [] if again is None else again
     return WorkloadReconciler(
         view,
         kube,
@@ -47,6 +65,8 @@ def a_reconciler(view: ClusterView, kube: FakeKube) -> WorkloadReconciler:
         events=EventWriter(kube, FakeClock(), "me"),
         denials=Denials(view, RESOURCE),
         refusals={},
+        servers=servers or FakeServers(),
+        look_again=lambda top, seconds: later.append((top, seconds)),
     )
 
 
@@ -190,3 +210,75 @@ async def test_explanations_go_with_namespaces_and_requests() -> None:
     gone = ObjectRef("apps/v1", "Deployment", "no-such-namespace", "web", "u")
     await a_reconciler(view, kube).reconcile(gone)
     assert len(kube.writes) == 1
+
+
+ALIGNED = Condition(type="ArgsAligned", status=ConditionStatus.FALSE, reason="ArgsNotPatchable", message="add --x=1")
+SERVER = ServerStatus(engine="vLLM", container="vllm", version="0.27.1", arguments_form="shell")
+
+
+async def test_what_vanishes_is_taken_away() -> None:
+    """A ceiling whose autoscaler is gone, and a server that is none any more, leave the status."""
+    view, kube = a_world(denied=False), FakeKube()
+    view.controllers["Deployment"].put(
+        replace(a_controller("Deployment", "web", wanted=2), template=b"{}", resource_version="2")
+    )
+    view.autoscalers.put(AutoscalerView(ref("HorizontalPodAutoscaler", "web"), "1", "Deployment", "web", 10))
+    servers = FakeServers((SERVER, ALIGNED))
+    explainer = a_reconciler(view, kube, servers)
+    await explainer.reconcile(DEPLOYMENT)
+    path = f"/apis/ctagroup.dev/v1alpha1/namespaces/{SPACE}/ctaworkloads/deployment-web"
+    status = kube.objects[path + "/status"]["status"]
+    assert status["ceiling"] == {"replicas": 10, "groups": 320, "setBy": "HorizontalPodAutoscaler web"}
+    assert (status["server"]["version"], status["server"]["engine"]) == ("0.27.1", "vLLM")
+    view.autoscalers.remove((SPACE, "web"))
+    servers.found = (SERVER.model_copy(update={"version": None}), ALIGNED)
+    await explainer.reconcile(DEPLOYMENT)
+    status = kube.objects[path + "/status"]["status"]
+    assert status["ceiling"] is None
+    assert status["server"]["version"] is None  # in a merge patch: taken away
+
+
+async def test_warnings_are_told_and_block_nothing() -> None:
+    """Arguments that do not fit are an event and a condition; the workload does not count as blocked for them."""
+    view, kube = a_world(denied=False), FakeKube()
+    view.controllers["Deployment"].put(
+        replace(a_controller("Deployment", "web", wanted=2), template=b"{}", resource_version="2")
+    )
+    explainer = a_reconciler(view, kube, FakeServers((SERVER, ALIGNED)))
+    await explainer.reconcile(DEPLOYMENT)
+    events = [body for path, body in kube.objects.items() if "/events/" in path]
+    assert [(one["reason"], one["message"]) for one in events] == [("ArgsNotPatchable", "add --x=1")]
+    assert explainer.figures[DEPLOYMENT.uid].blocked is None
+
+
+async def test_one_event_on_a_pod_that_waits_for_room() -> None:
+    """The placement says on the pod why it waits; its explanation does not say it once more there."""
+    view, kube = a_view(), FakeKube()
+    pod = a_pod("alone")
+    view.pods.put(pod)
+    explainer = WorkloadReconciler(
+        view,
+        kube,
+        FakeClock(),
+        events=EventWriter(kube, FakeClock(), "me"),
+        denials=Denials(view, RESOURCE),
+        refusals={pod.ref.uid: "no room"},
+        servers=FakeServers(),
+        look_again=lambda *_: None,
+    )
+    await explainer.reconcile(pod.ref)
+    assert [path for verb, path in kube.writes if "/events/" in path] == []
+    assert explainer.figures[pod.ref.uid].blocked == "NoRoom"
+
+
+async def test_a_rollout_is_looked_at_again() -> None:
+    """Whether one finds room changes with every other pod, so the answer is made anew from time to time."""
+    view, kube, again = a_world(denied=False), FakeKube(), list[Any]()
+    explainer = a_reconciler(view, kube, again=again)
+    view.controllers["Deployment"].put(a_controller("Deployment", "web", wanted=2, rollout=rolling(2, 0, 1)))
+    await explainer.reconcile(DEPLOYMENT)
+    assert again == []
+    replaced = replace(a_controller("Deployment", "web", wanted=2, rollout=rolling(2, 1, 0)), resource_version="2")
+    view.controllers["Deployment"].put(replaced)
+    await explainer.reconcile(DEPLOYMENT)
+    assert [top for top, _ in again] == [DEPLOYMENT]

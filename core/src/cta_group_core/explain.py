@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from cta_group_core.denials import Denial, refusal_words
+from cta_group_core.explain_growth import Ceiling, GrowthFacts, growth_conditions
 from cta_group_core.explain_quota import QuotaFacts, denied_by
 from cta_group_core.nodes import Condition, ConditionStatus
+from cta_group_core.rollout import Rollout
 from cta_group_core.workload import CONDITION_ADMISSIBLE, CONDITION_PLACED, CONDITION_WITHOUT_WEBHOOK
 
 _LONGEST_TEXT = 600
@@ -64,6 +66,25 @@ class WorkloadFacts:
     quota: QuotaFacts | None = None
     slipped: int = 0
     """Pods that were admitted without the webhook."""
+    rollout: Rollout | None = None
+    ceiling: Ceiling | None = None
+    largest_fit: int | None = None
+    """The largest request that some GPU has room for now; None where nobody knows."""
+
+    @property
+    def growth(self) -> GrowthFacts:
+        """What it may need beside its pods of now."""
+        gone = (Stage.FAILED, Stage.DONE)
+        return GrowthFacts(
+            groups_per_pod=self.groups_per_pod,
+            wanted=self.wanted,
+            living=sum(pod.stage not in gone for pod in self.pods),
+            rollout=self.rollout,
+            ceiling=self.ceiling,
+            quota=self.quota,
+            largest_fit=self.largest_fit,
+            pods_wait=any(pod.stage in _PLACEMENT_REASONS for pod in self.pods),
+        )
 
     @property
     def running(self) -> int:
@@ -86,10 +107,13 @@ class Explanation:
     remarks: tuple[Condition, ...] = ()
     """What is True and should not be."""
 
+    growth: tuple[Condition, ...] = ()
+    """What may come to be an obstacle."""
+
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """All conditions, in the order in which a pod meets them."""
-        return (self.admissible, self.placed, *self.remarks)
+        """All conditions, the obstacles in the order in which a pod meets them first."""
+        return (self.admissible, self.placed, *self.remarks, *self.growth)
 
 
 def explain(facts: WorkloadFacts) -> Explanation:
@@ -99,7 +123,8 @@ def explain(facts: WorkloadFacts) -> Explanation:
     remarks = _remarks(facts)
     obstacles = [one.message for one in (admissible, placed) if one.status is ConditionStatus.FALSE]
     told = obstacles[0] if obstacles else _progress(facts)
-    return Explanation("; ".join((told, *(one.message for one in remarks))), admissible, placed, remarks)
+    message = "; ".join((told, *(one.message for one in remarks)))
+    return Explanation(message, admissible, placed, remarks, growth_conditions(facts.growth))
 
 
 def _remarks(facts: WorkloadFacts) -> tuple[Condition, ...]:

@@ -34,6 +34,13 @@ class QuotaFacts:
     """What it could hold now with its cohort: its own and what it may borrow, less what others hold of it. None: its
     own groups."""
     ending: Sequence[EndingPod] = ()
+    at_most: int | None = None
+    """What it could hold if no other of its cohort held anything. None: its own groups."""
+
+    @property
+    def ever(self) -> int:
+        """The most that it can hold while nobody changes a quota."""
+        return self.groups if self.at_most is None else self.at_most
 
     @property
     def most(self) -> int:

@@ -31,6 +31,17 @@ class ApiModel(BaseModel):
         """Return the JSON object that the API server stores; fields that are unknown (None) are left out."""
         return self.model_dump(by_alias=True, exclude_none=True, mode="json")
 
+    def as_merge_patch(self) -> dict[str, object]:
+        """Return the JSON merge patch (RFC 7386) that makes a stored object this one: what is None is taken away."""
+        whole = self.as_api()
+        for name in type(self).model_fields:
+            key, value = api_name(name), getattr(self, name)
+            if value is None:
+                whole[key] = None
+            elif isinstance(value, ApiModel):
+                whole[key] = value.as_merge_patch()
+        return whole
+
 
 class ConditionStatus(StrEnum):
     """Kubernetes' three values of a condition."""

@@ -13,6 +13,14 @@ CONDITION_PLACED = "Placed"
 """False while a pod of the workload waits for a node."""
 CONDITION_WITHOUT_WEBHOOK = "WithoutWebhook"
 """True while a pod of the workload was admitted without the webhook; absent otherwise."""
+CONDITION_ARGS_ALIGNED = "ArgsAligned"
+"""False while the arguments of its vLLM server do not fit the slice and were not changed."""
+CONDITION_ROLLOUT_SAFE = "RolloutSafe"
+"""False while the next rollout could not make its first new pod, and ends none before it has."""
+CONDITION_SCALE_SAFE = "ScaleSafe"
+"""False while its autoscaler may ask for more than its quota can ever hold."""
+OBSTACLES = (CONDITION_ADMISSIBLE, CONDITION_PLACED)
+"""Conditions that keep pods from running while they are False. The others tell what may go wrong, or serve worse."""
 
 _LONGEST_NAME = 253
 
@@ -25,6 +33,54 @@ class WorkloadOwner(ApiModel):
     name: str
 
 
+class CeilingStatus(ApiModel):
+    """The most that an autoscaler may ask for."""
+
+    replicas: int
+    groups: int
+    set_by: str
+    """Kind and name of the autoscaler."""
+
+
+class RolloutStatus(ApiModel):
+    """What a rollout may need beside the pods that run."""
+
+    surge_replicas: int
+    surge_groups: int
+    unavailable_replicas: int
+    """Pods that may be missing meanwhile."""
+
+
+class MemoryPlan(ApiModel):
+    """What vLLM's memory comes to in the slice that a pod has on one product. MiB."""
+
+    product: str
+    slice_mib: int
+    context_mib: int
+    """Of the CUDA context."""
+    reserve_mib: int
+    """Left for CUDA graphs and warm-up, which vLLM does not count."""
+    utilization: str
+    """The largest ``--gpu-memory-utilization`` that starts there, four decimals at most."""
+    weights_mib: int | None = None
+    """None: the model's size is not known."""
+    cache_mib: int | None = None
+    """What is left for the KV cache with that share."""
+
+
+class ServerStatus(ApiModel):
+    """The inference server that was found in the pod template."""
+
+    engine: str
+    container: str
+    version: str | None = None
+    arguments_form: str
+    """How they are written: list, shell, script, env, unknown."""
+    arguments: tuple[str, ...] = ()
+    """Those that decide whether it fits, as they are written."""
+    memory: tuple[MemoryPlan, ...] = ()
+
+
 class WorkloadStatus(ApiModel):
     """What the operator observes."""
 
@@ -34,6 +90,9 @@ class WorkloadStatus(ApiModel):
     groups_per_pod: int = 0
     replicas_wanted: int = 0
     replicas_running: int = 0
+    ceiling: CeilingStatus | None = None
+    rollout: RolloutStatus | None = None
+    server: ServerStatus | None = None
     conditions: tuple[Condition, ...] = ()
 
 

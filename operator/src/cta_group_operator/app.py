@@ -20,13 +20,16 @@ from cta_group_operator import __version__
 from cta_group_operator.adapters import wire, wire_cluster
 from cta_group_operator.adapters.connection import Connection, load_connection
 from cta_group_operator.adapters.convert import Converter, failure_event
-from cta_group_operator.adapters.convert_cluster import LimitConverter, NodeConverter, namespace
+from cta_group_operator.adapters.convert_cluster import LimitConverter, NodeConverter, autoscaler, namespace
+from cta_group_operator.adapters.convert_controllers import ControllerConverter
 from cta_group_operator.adapters.kube import KubeClient
 from cta_group_operator.adapters.lease import FencedApi, LeaderLease
 from cta_group_operator.adapters.list_watch import Followed, ListWatch
 from cta_group_operator.adapters.probes import serve_probes
 from cta_group_operator.admission.gpu_kinds import KnownGpus
 from cta_group_operator.admission.run import Admission
+from cta_group_operator.admission.settings import pod_rules
+from cta_group_operator.admission.template import TemplateReader
 from cta_group_operator.clock import SystemClock
 from cta_group_operator.errors import ApiUnavailable, BadSetting, NotFound, OperatorError
 from cta_group_operator.handlers.kopf_operator import make_registry, run_kopf
@@ -36,7 +39,7 @@ from cta_group_operator.logs import EventLog
 from cta_group_operator.metrics import Figures, Metrics
 from cta_group_operator.reconcile.view import ClusterView
 from cta_group_operator.reconcile.work import Work
-from cta_group_operator.resources import CONTROLLERS, EVENTS, NAMESPACES, NODES, PODS, RESOURCE_QUOTAS
+from cta_group_operator.resources import AUTOSCALERS, CONTROLLERS, EVENTS, NAMESPACES, NODES, PODS, RESOURCE_QUOTAS
 from cta_group_operator.settings import Settings
 
 _log = EventLog(__name__)
@@ -102,6 +105,8 @@ class Program:
             ListWatch(client, what, clock, self.metrics) for what in what_to_follow(view, settings.resource_name)
         ]
         api = FencedApi(client, self.lease)
+        gpus = KnownGpus(partial(_labels_of, view))
+        view.cta_nodes.subscribe(gpus.follow)
         self._work = Work(
             settings,
             view,
@@ -110,9 +115,8 @@ class Program:
             metrics=self.metrics,
             read_limit=LimitConverter(settings.resource_name).read,
             read_pod=Converter(settings.resource_name).read_pod,
+            servers=TemplateReader(pod_rules(settings), gpus),
         )
-        gpus = KnownGpus(partial(_labels_of, view))
-        view.cta_nodes.subscribe(gpus.follow)
         self._admission = (
             Admission.build(settings, facts=gpus, kube=api, registry=self.metrics.registry, clock=clock)
             if settings.webhook_port
@@ -190,8 +194,9 @@ class Program:
 def what_to_follow(view: ClusterView, resource_name: str) -> list[Followed[Any, Any]]:
     """Return every kind that is not the project's own, and where it goes."""
     converter = Converter(resource_name)
+    makers = ControllerConverter(converter)
     controllers: list[Followed[Any, Any]] = [
-        Followed(resource, wire.Controller, partial(converter.controller, resource), view.controllers[resource.kind])
+        Followed(resource, wire.Controller, makers.of(resource), view.controllers[resource.kind])
         for resource in CONTROLLERS
     ]
     return [
@@ -200,6 +205,7 @@ def what_to_follow(view: ClusterView, resource_name: str) -> list[Followed[Any, 
         Followed(NAMESPACES, wire_cluster.Namespace, namespace, view.namespaces),
         Followed(RESOURCE_QUOTAS, wire_cluster.ResourceQuota, LimitConverter(resource_name).limit, view.limits),
         Followed(EVENTS, wire_cluster.Event, failure_event, view.failures, {"fieldSelector": "reason=FailedCreate"}),
+        Followed(AUTOSCALERS, wire_cluster.Autoscaler, autoscaler, view.autoscalers),
         *controllers,
     ]
 

@@ -11,6 +11,7 @@ from cta_group_core.ids import NodeName
 from cta_group_core.nodes import NodeStatus
 from cta_group_core.quota import QuotaSpec, QuotaStatus
 from cta_group_core.refusals import Cause
+from cta_group_core.rollout import Rollout
 from cta_group_core.scheduling import NodeFacts, PodTerms
 from cta_group_core.workload import WorkloadStatus
 
@@ -104,6 +105,9 @@ class PodView:
     """Whether the operator's gate is on it, or was taken off with nodes chosen."""
     refused: Cause | None = None
     """Why its kubelet did not give it its groups; None when it did, or when the pod failed for another reason."""
+    alignment: str = ""
+    """What admission wrote on it about its arguments, where no template is followed that says the same."""
+    advice: str = ""
 
     @property
     def groups(self) -> int:
@@ -130,6 +134,12 @@ class ControllerView:
     """Why it could not create a pod, in the API server's words."""
     poked: str = ""
     """What the operator wrote when it woke the controller last."""
+    rollout: Rollout | None = None
+    """How its pods are replaced; None where another object decides that, or where they are not."""
+    size: int = 1
+    """Pods of the group that each of its pods leads (LeaderWorkerSet)."""
+    template: bytes = field(default=b"", repr=False)
+    """The pod template, JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +154,22 @@ class FailureEvent:
     text: str
     last: str
     """When it happened last, RFC 3339."""
+
+
+@dataclass(frozen=True, slots=True)
+class AutoscalerView:
+    """A HorizontalPodAutoscaler; KEDA makes one for each of its ScaledObjects."""
+
+    ref: ObjectRef
+    resource_version: str
+    target_kind: str
+    target_name: str
+    max_replicas: int
+
+    def means_the_same(self, other: "AutoscalerView") -> bool:
+        """Tell whether it bounds the same as before."""
+        mine = (self.target_kind, self.target_name, self.max_replicas)
+        return mine == (other.target_kind, other.target_name, other.max_replicas)
 
 
 @dataclass(frozen=True, slots=True)

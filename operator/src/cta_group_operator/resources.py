@@ -32,6 +32,7 @@ REPLICA_SETS: Final = Resource("apps/v1", "ReplicaSet", "replicasets")
 STATEFUL_SETS: Final = Resource("apps/v1", "StatefulSet", "statefulsets")
 DAEMON_SETS: Final = Resource("apps/v1", "DaemonSet", "daemonsets")
 JOBS: Final = Resource("batch/v1", "Job", "jobs")
+AUTOSCALERS: Final = Resource("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
 SECRETS: Final = Resource("v1", "Secret", "secrets")
 MUTATING_WEBHOOKS: Final = Resource(
     "admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations"

@@ -1,4 +1,4 @@
-"""From wire structs to the values of ``ports``: pods and what makes them. None: the object is not ours to look at."""
+"""From wire structs to the values of ``ports``: pods and events. None: the object is not ours to look at."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -8,14 +8,20 @@ import msgspec
 from cta_group_core.endings import ContainerFacts, words_of_ending
 from cta_group_core.errors import InvalidText
 from cta_group_core.ids import NodeName
-from cta_group_core.names import ANNOTATION_PLACEMENT, ANNOTATION_POKED, ANNOTATION_WITHOUT_WEBHOOK, GATE_PLACEMENT
+from cta_group_core.names import (
+    ANNOTATION_ALIGNMENT,
+    ANNOTATION_ALIGNMENT_ADVICE,
+    ANNOTATION_PLACEMENT,
+    ANNOTATION_WITHOUT_WEBHOOK,
+    GATE_PLACEMENT,
+)
 from cta_group_core.quantities import parse_count, parse_quantity
 from cta_group_core.refusals import Cause, cause_of
 from cta_group_core.scheduling import NodeTerm, PodTerms, Toleration
 from cta_group_core.selectors import Operator, Requirement
 from cta_group_operator.adapters import wire, wire_cluster
-from cta_group_operator.ports import AffinityShape, ControllerView, FailureEvent, Json, ObjectRef, PodView
-from cta_group_operator.resources import DEPLOYMENTS, EVENTS, JOBS, PODS, REPLICA_SETS, STATEFUL_SETS, Resource
+from cta_group_operator.ports import AffinityShape, FailureEvent, Json, ObjectRef, PodView
+from cta_group_operator.resources import CONTROLLERS, EVENTS, PODS, Resource
 
 _QUIET_REASONS: Final = ("ContainerCreating", "PodInitializing")
 
@@ -33,15 +39,15 @@ class Converter:
     def pod(self, pod: wire.Pod) -> PodView | None:
         """Return a pod that asks for groups."""
         spec, status = pod.spec or wire.PodSpec(), pod.status or wire.PodStatus()
-        requests = self._requests(spec)
+        requests = self.requests(spec)
         if not requests:
             return None
         meta = pod.metadata
         return PodView(
-            ref=_ref(PODS, meta),
+            ref=ref_of(PODS, meta),
             resource_version=meta.resource_version,
             requests=requests,
-            owner=_owner(meta),
+            owner=owner_of(meta),
             created=meta.creation_timestamp or "",
             priority=spec.priority or 0,
             phase=status.phase or "Pending",
@@ -55,6 +61,7 @@ class Converter:
             refused=self._refused(spec, status),
             slipped=ANNOTATION_WITHOUT_WEBHOOK in (meta.annotations or {}),
             was_placed=ANNOTATION_PLACEMENT in (meta.annotations or {}) or _has_our_gate(spec),
+            **_admission_words(meta),
         )
 
     def _refused(self, spec: wire.PodSpec, status: wire.PodStatus) -> Cause | None:
@@ -64,25 +71,7 @@ class Converter:
         others = _extended_resources(spec) - {self._resource_name}
         return cause_of(status.reason or "", status.message or "", self._resource_name, others)
 
-    def controller(self, resource: Resource, found: wire.Controller) -> ControllerView | None:
-        """Return an object whose pod template asks for groups."""
-        spec = found.spec or wire.ControllerSpec()
-        requests = self._requests(spec.template.spec) if spec.template and spec.template.spec else ()
-        if not requests:
-            return None
-        status = found.status or wire.ControllerStatus()
-        failures = [one for one in status.conditions or () if (one.type, one.status) == ("ReplicaFailure", "True")]
-        return ControllerView(
-            ref=_ref(resource, found.metadata),
-            resource_version=found.metadata.resource_version,
-            requests=requests,
-            owner=_owner(found.metadata),
-            wanted=_wanted(resource, spec, status),
-            failure=failures[0].message or "" if failures else "",
-            poked=(found.metadata.annotations or {}).get(ANNOTATION_POKED, ""),
-        )
-
-    def _requests(self, spec: wire.PodSpec) -> tuple[int, ...]:
+    def requests(self, spec: wire.PodSpec) -> tuple[int, ...]:
         """Return the groups of each container that asks; sidecars count, other init containers may not ask."""
         sidecars = [one for one in spec.init_containers or () if one.restart_policy == "Always"]
         asked = [self._groups_of(container) for container in (*sidecars, *(spec.containers or ()))]
@@ -112,7 +101,7 @@ def failure_event(event: wire_cluster.Event) -> FailureEvent | None:
     if not about:
         return None
     last = event.last_timestamp or event.event_time or event.metadata.creation_timestamp or ""
-    ref = _ref(EVENTS, event.metadata)
+    ref = ref_of(EVENTS, event.metadata)
     return FailureEvent(ref, event.metadata.resource_version, about, event.message or "", last)
 
 
@@ -120,34 +109,31 @@ def _has_our_gate(spec: wire.PodSpec) -> bool:
     return any(gate.name == GATE_PLACEMENT for gate in spec.scheduling_gates or ())
 
 
-def _ref(resource: Resource, meta: wire.Metadata) -> ObjectRef:
+def ref_of(resource: Resource, meta: wire.Metadata) -> ObjectRef:
+    """Return which object it is."""
     return ObjectRef(resource.group_version, resource.kind, meta.namespace, meta.name, meta.uid)
 
 
-def _owner(meta: wire.Metadata) -> ObjectRef | None:
+def owner_of(meta: wire.Metadata) -> ObjectRef | None:
+    """Return its controller; None where nobody makes it again."""
     for owner in meta.owner_references or ():
         if owner.controller:
             return ObjectRef(owner.api_version, owner.kind, meta.namespace, owner.name, owner.uid)
     return None
 
 
-def _wanted(resource: Resource, spec: wire.ControllerSpec, status: wire.ControllerStatus) -> int | None:
-    if resource in (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS):
-        return 1 if spec.replicas is None else spec.replicas
-    if resource == JOBS:
-        return _wanted_by_job(spec, status)
-    return status.desired_number_scheduled
+def is_followed(owner: ObjectRef | None) -> bool:
+    """Tell whether the owner is of a kind whose pod templates are read."""
+    known = {(one.group_version, one.kind) for one in CONTROLLERS}
+    return owner is not None and (owner.api_version, owner.kind) in known
 
 
-def _wanted_by_job(spec: wire.ControllerSpec, status: wire.ControllerStatus) -> int:
-    """Return how many pods a Job runs at once: none when it is over, and no more than completions that are missing."""
-    over = any(one.type in ("Complete", "Failed") and one.status == "True" for one in status.conditions or ())
-    if spec.suspend or over:
-        return 0
-    parallelism = 1 if spec.parallelism is None else spec.parallelism
-    if spec.completions is None:
-        return parallelism
-    return max(0, min(parallelism, spec.completions - (status.succeeded or 0)))
+def _admission_words(meta: wire.Metadata) -> dict[str, str]:
+    """Return what admission wrote on a pod; nothing where its template tells the same for all pods at once."""
+    if not meta.annotations or is_followed(owner_of(meta)):
+        return {}
+    told = {"alignment": ANNOTATION_ALIGNMENT, "advice": ANNOTATION_ALIGNMENT_ADVICE}
+    return {field: meta.annotations.get(name, "") for field, name in told.items()}
 
 
 def _terms(spec: wire.PodSpec) -> PodTerms:
@@ -211,10 +197,14 @@ def _words(status: wire.PodStatus) -> str:
     """Return what is said about a pod that does not serve: by kubelet, about a container, by the scheduler."""
     if status.phase == "Failed":
         return _join(status.reason, status.message)
+    containers = status.container_statuses or []
+    if status.phase != "Running":
+        containers = [*(status.init_container_statuses or ()), *containers]
+    if endings := next(filter(None, (words_of_ending(_container_facts(one)) for one in containers)), ""):
+        return endings
     if status.phase == "Running":
-        endings = (words_of_ending(_container_facts(one)) for one in status.container_statuses or ())
-        return next(filter(None, endings), "")
-    for container in status.container_statuses or ():
+        return ""
+    for container in containers:
         waiting = container.state.waiting if container.state else None
         if waiting and waiting.reason not in _QUIET_REASONS:
             return _join(waiting.reason, waiting.message)

@@ -12,8 +12,8 @@ from cta_group_core.quota import quota_key, unenforced_keys
 from cta_group_core.scheduling import NodeFacts, Taint
 from cta_group_operator.adapters import wire_cluster
 from cta_group_operator.adapters.convert import quantity_or_zero
-from cta_group_operator.ports import Json, LimitView, NamespaceView, NodeView, ObjectRef
-from cta_group_operator.resources import RESOURCE_QUOTAS
+from cta_group_operator.ports import AutoscalerView, Json, LimitView, NamespaceView, NodeView, ObjectRef
+from cta_group_operator.resources import AUTOSCALERS, RESOURCE_QUOTAS
 
 
 class NodeConverter:
@@ -43,6 +43,20 @@ def namespace(found: wire_cluster.Namespace) -> NamespaceView:
     """Return a namespace."""
     meta = found.metadata
     return NamespaceView(meta.name, meta.resource_version, meta.labels or {}, meta.deletion_timestamp is not None)
+
+
+def autoscaler(found: wire_cluster.Autoscaler) -> AutoscalerView | None:
+    """Return an autoscaler; None while it has no spec."""
+    if found.spec is None:
+        return None
+    meta, target = found.metadata, found.spec.scale_target_ref
+    return AutoscalerView(
+        ref=ObjectRef(AUTOSCALERS.group_version, AUTOSCALERS.kind, meta.namespace, meta.name, meta.uid),
+        resource_version=meta.resource_version,
+        target_kind=target.kind,
+        target_name=target.name,
+        max_replicas=found.spec.max_replicas,
+    )
 
 
 class LimitConverter:

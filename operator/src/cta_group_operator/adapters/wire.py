@@ -5,7 +5,7 @@ Every field may be missing or null: bookmarks come with nulls where objects have
 
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Raw, Struct, field
 
 
 class OwnerReference(Struct, rename="camel"):
@@ -154,6 +154,7 @@ class PodStatus(Struct, rename="camel"):
     reason: str | None = None
     message: str | None = None
     conditions: list[Condition] | None = None
+    init_container_statuses: list[ContainerStatus] | None = None
     container_statuses: list[ContainerStatus] | None = None
 
 
@@ -165,10 +166,31 @@ class Pod(Struct):
     status: PodStatus | None = None
 
 
+class TemplateMetadata(Struct):
+    """metadata of a pod template."""
+
+    annotations: dict[str, str] | None = None
+
+
 class Template(Struct):
     """A pod template."""
 
+    metadata: TemplateMetadata | None = None
     spec: PodSpec | None = None
+
+
+class RollingUpdate(Struct, rename="camel"):
+    """rollingUpdate of a strategy."""
+
+    max_surge: int | str | None = None
+    max_unavailable: int | str | None = None
+
+
+class Strategy(Struct, rename="camel"):
+    """strategy of a Deployment."""
+
+    type: str | None = None
+    rolling_update: RollingUpdate | None = None
 
 
 class ControllerSpec(Struct):
@@ -178,7 +200,9 @@ class ControllerSpec(Struct):
     parallelism: int | None = None
     completions: int | None = None
     suspend: bool | None = None
-    template: Template | None = None
+    strategy: Strategy | None = None
+    template: Raw = Raw()
+    """Decoded as a :class:`Template`, and by who reads the server in it once more."""
 
 
 class ControllerStatus(Struct, rename="camel"):

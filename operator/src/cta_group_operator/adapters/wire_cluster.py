@@ -56,6 +56,28 @@ class Namespace(Struct):
     metadata: Metadata
 
 
+class ScaleTarget(Struct, rename="camel"):
+    """scaleTargetRef of an autoscaler."""
+
+    kind: str
+    name: str
+    api_version: str | None = None
+
+
+class AutoscalerSpec(Struct, rename="camel"):
+    """spec of a HorizontalPodAutoscaler."""
+
+    scale_target_ref: ScaleTarget
+    max_replicas: int
+
+
+class Autoscaler(Struct):
+    """A HorizontalPodAutoscaler."""
+
+    metadata: Metadata
+    spec: AutoscalerSpec | None = None
+
+
 class ResourceQuotaSpec(Struct):
     """spec of a ResourceQuota."""
 

@@ -8,6 +8,7 @@ from typing import Self
 from cta_group_core.ids import NodeName
 from cta_group_core.rooms import GpuRoom
 from cta_group_operator.ports import (
+    AutoscalerView,
     ControllerView,
     CtaNodeView,
     FailureEvent,
@@ -21,6 +22,13 @@ from cta_group_operator.ports import (
 )
 from cta_group_operator.resources import CONTROLLERS
 from cta_group_operator.store import Store
+
+_LONGEST_CHAIN = 16
+"""Owners that are followed one after the other; longer ones are loops that somebody made by hand."""
+
+
+def _target(one: AutoscalerView) -> tuple[str, str, str]:
+    return (one.ref.namespace, one.target_kind, one.target_name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +63,7 @@ class ClusterView:
         self.cta_nodes = Store[CtaNodeView](lambda node: ("", node.name))
         self.workloads = Store[WorkloadView](lambda workload: (workload.ref.namespace, workload.ref.name))
         self.failures = Store[FailureEvent](lambda event: (event.ref.namespace, event.ref.name))
+        self.autoscalers = Store[AutoscalerView](lambda one: (one.ref.namespace, one.ref.name))
         self.controllers = {
             resource.kind: Store[ControllerView](lambda one: (one.ref.namespace, one.ref.name))
             for resource in CONTROLLERS
@@ -64,6 +73,8 @@ class ClusterView:
         self._children: defaultdict[str, set[str]] = defaultdict(set)
         self._failures_about: defaultdict[str, dict[str, FailureEvent]] = defaultdict(dict)
         self._pods_of: defaultdict[str, dict[str, PodView]] = defaultdict(dict)
+        self._pod_by_uid: dict[str, PodView] = {}
+        self._scaled: defaultdict[tuple[str, str, str], dict[str, AutoscalerView]] = defaultdict(dict)
         self._pods_in: defaultdict[str, dict[str, PodView]] = defaultdict(dict)
         for store in self.controllers.values():
             store.subscribe(self._index_controller)
@@ -71,6 +82,7 @@ class ClusterView:
         self.pods.subscribe(self._index_pod)
         self.pods.subscribe(self._index_namespace)
         self.cta_nodes.subscribe(self._forget_room)
+        self.autoscalers.subscribe(self._index_autoscaler)
 
     def room_of(self, node: CtaNodeView) -> Room:
         """Return what a CTANode says about room; made once for each state of it."""
@@ -97,19 +109,46 @@ class ClusterView:
         return iter(tuple(self._by_uid.values()))
 
     def controllers_under(self, top: ObjectRef) -> tuple[ControllerView, ...]:
-        """Return the followed controllers whose chain of owners ends at ``top``, itself first when it is one."""
-        found: list[ControllerView] = []
+        """Return the followed controllers whose chain of owners ends at ``top``, itself first when it is one.
+
+        A pod can be a link of the chain: the leader of a LeaderWorkerSet's group owns the StatefulSet of its workers.
+        """
+        found: dict[str, ControllerView] = {}
         uids = [top.uid]
+        seen: set[str] = set()
         while uids:
             uid = uids.pop()
+            if uid in seen:
+                continue
+            seen.add(uid)
             if uid in self._by_uid:
-                found.append(self._by_uid[uid])
-            uids += sorted(self._children.get(uid, ()))
-        return tuple(found)
+                found[uid] = self._by_uid[uid]
+            uids += sorted((*self._children.get(uid, ()), *self._pods_of.get(uid, ())))
+        return tuple(found.values())
+
+    def autoscaler_of(self, target: ObjectRef) -> AutoscalerView | None:
+        """Return the autoscaler of an object, the one with the highest ceiling when there are several."""
+        found = self._scaled.get((target.namespace, target.kind, target.name), {}).values()
+        return max(found, key=lambda one: (one.max_replicas, one.ref.name), default=None)
 
     def limits_of(self, quota: str) -> tuple[LimitView, ...]:
         """Return the ResourceQuotas of one CTAQuota."""
         return tuple(limit for limit in self.limits if limit.quota == quota)
+
+    def owner_of(self, ref: ObjectRef) -> ObjectRef | None:
+        """Return what controls an object, as far as that is followed."""
+        found = self._by_uid.get(ref.uid) or self._pod_by_uid.get(ref.uid)
+        return found.owner if found is not None else None
+
+    def largest_fit(self, groups: int) -> int | None:
+        """Return the largest request on one GPU that any node says it has room for; None where that tells nothing.
+
+        It tells nothing of a request of several GPUs, nor where no node offers groups.
+        """
+        nodes = [one.status for one in self.cta_nodes if self.machine_of(one) is not None]
+        if all(gpu.capacity < groups for node in nodes for gpu in node.gpus):
+            return None
+        return max((node.largest_fit for node in nodes), default=None)
 
     def pods_of(self, uid: str) -> tuple[PodView, ...]:
         """Return the pods that an object controls directly."""
@@ -125,8 +164,10 @@ class ClusterView:
 
     def top_owner(self, ref: ObjectRef, owner: ObjectRef | None) -> ObjectRef:
         """Return the end of the chain of controllers; an owner of a kind that is not followed ends it."""
-        while owner is not None:
-            ref, above = owner, self._by_uid.get(owner.uid)
+        for _ in range(_LONGEST_CHAIN):
+            if owner is None:
+                break
+            ref, above = owner, self._by_uid.get(owner.uid) or self._pod_by_uid.get(owner.uid)
             owner = above.owner if above is not None else None
         return ref
 
@@ -156,7 +197,20 @@ class ClusterView:
         if after is not None:
             self._failures_about[after.about][after.ref.uid] = after
 
+    def _index_autoscaler(self, before: AutoscalerView | None, after: AutoscalerView | None) -> None:
+        if before is not None:
+            of_target = self._scaled[_target(before)]
+            of_target.pop(before.ref.uid, None)
+            if not of_target:
+                del self._scaled[_target(before)]
+        if after is not None:
+            self._scaled[_target(after)][after.ref.uid] = after
+
     def _index_pod(self, before: PodView | None, after: PodView | None) -> None:
+        if before is not None:
+            self._pod_by_uid.pop(before.ref.uid, None)
+        if after is not None:
+            self._pod_by_uid[after.ref.uid] = after
         if before is not None and before.owner is not None:
             pods = self._pods_of[before.owner.uid]
             pods.pop(before.ref.uid, None)

@@ -10,7 +10,6 @@ from cta_group_operator.ports import (
     CtaNodeView,
     FailureEvent,
     KubeApi,
-    LimitView,
     NodeView,
     ObjectRef,
     PodView,
@@ -28,12 +27,13 @@ from cta_group_operator.reconcile.refused import RefusedPods
 from cta_group_operator.reconcile.slipped import ReadPod, SlippedPods
 from cta_group_operator.reconcile.view import ClusterView
 from cta_group_operator.reconcile.workload import WorkloadReconciler
+from cta_group_operator.reconcile.workload_marks import WorkloadMarks
+from cta_group_operator.reconcile.workload_status import ServerReader
 from cta_group_operator.settings import Settings
 
 _QUOTA_SPACING_SECONDS: Final = 0.3
 """Each pod changes what its quota uses; its status need not follow faster than this."""
 _WORKLOAD_SPACING_SECONDS: Final = 0.2
-_POD_SETTLES_SECONDS: Final = 0.1
 
 
 class Work:
@@ -52,6 +52,7 @@ class Work:
         metrics: Metrics,
         read_limit: ReadLimit,
         read_pod: ReadPod,
+        servers: ServerReader,
     ) -> None:
         self._view = view
         events = EventWriter(api, clock, settings.identity)
@@ -97,10 +98,13 @@ class Work:
             denials=self._denials,
             refusals=self.placement.refusals,
             pauses=self.refused.words_for,
+            servers=servers,
+            look_again=self._look_at_workload_again,
         )
         self._labeller = NodeLabeller(view, api)
         self._queues = self._make_queues(clock, metrics)
         self._quota_marks = QuotaMarks(view, self._denials, self._quotas)
+        self._workload_marks = WorkloadMarks(view, self._denials, self._workloads)
         self.end()
         self._subscribe()
 
@@ -151,12 +155,7 @@ class Work:
 
     def _mark_everything(self) -> None:
         self._quota_marks.mark_everything()
-        for controller in self._view.all_controllers():
-            self._mark_top(controller.ref, controller.owner)
-        for pod in self._view.pods:
-            self._mark_top(pod.ref, pod.owner)
-        for workload in self._view.workloads:
-            self._mark_explained(workload)
+        self._workload_marks.mark_everything()
         for node in self._view.cta_nodes:
             self._nodes.mark(node.name)
         self.refused.mark_everything()
@@ -187,18 +186,21 @@ class Work:
     async def _explain(self, top: ObjectRef) -> None:
         """Explain a workload. One that was marked before its owner was known is explained as its owner."""
         await self.placement.planned.wait()
-        controller = self._view.controller(top.uid)
-        if controller is not None and controller.owner is not None:
-            self._mark_top(controller.ref, controller.owner)
+        if (owner := self._view.owner_of(top)) is not None:
+            self._workload_marks.mark_top(top, owner)
         await self._explainer.reconcile(top)
+
+    def _pod_must_be_told(self, pod: PodView) -> None:
+        self._workload_marks.pod_must_be_told(pod)
+
+    def _look_at_workload_again(self, top: ObjectRef, after_seconds: float) -> None:
+        self._workload_marks.mark_again(top, after_seconds)
 
     def _look_at_quota_again(self, key: str, after_seconds: float) -> None:
         self._quotas.mark(key, after_seconds)
 
     def _subscribe(self) -> None:
         view = self._view
-        view.limits.subscribe(self._limit_changed)
-        view.pods.subscribe(self._pod_changed)
         view.nodes.subscribe(self._node_changed)
         view.cta_nodes.subscribe(self._cta_node_changed)
         view.workloads.subscribe(self._workload_changed)
@@ -206,32 +208,16 @@ class Work:
         for store in view.controllers.values():
             store.subscribe(self._controller_changed)
 
-    def _limit_changed(self, before: LimitView | None, after: LimitView | None) -> None:
-        for limit in (before, after):
-            if limit is not None:
-                self._mark_denied_in(limit.ref.namespace)
-
-    def _mark_denied_in(self, namespace: str) -> None:
-        for controller in self._view.all_controllers():
-            if controller.ref.namespace == namespace and self._denials.failure_of(controller) is not None:
-                self._mark_top(controller.ref, controller.owner)
-
-    def _pod_changed(self, before: PodView | None, after: PodView | None) -> None:
-        for pod in (before, after):
-            if pod is not None:  # a moment later, so that it is decided upon first
-                self._workloads.mark(self._view.top_owner(pod.ref, pod.owner), _POD_SETTLES_SECONDS)
-
     def _controller_changed(self, before: ControllerView | None, after: ControllerView | None) -> None:
-        for one in (before, after):
-            if one is not None:
-                self._mark_top(one.ref, one.owner)
         self._quota_marks.controller_changed(before, after)
 
     def _failure_changed(self, _: FailureEvent | None, after: FailureEvent | None) -> None:
         controller = self._view.controller(after.about) if after is not None else None
-        if controller is not None:
-            self._mark_top(controller.ref, controller.owner)
-            self._quota_marks.mark_if_denied(controller)
+        self._quota_marks.mark_if_denied(controller)
+
+    def _workload_changed(self, before: WorkloadView | None, after: WorkloadView | None) -> None:
+        if before is not None and after is None:
+            self._explainer.deleted(before)
 
     def _node_changed(self, before: NodeView | None, after: NodeView | None) -> None:
         if before is not None and after is not None and (before.facts, before.uid) == (after.facts, after.uid):
@@ -247,23 +233,3 @@ class Work:
         for one in (before, after):
             if one is not None:
                 self._nodes.mark(one.name)
-
-    def _workload_changed(self, before: WorkloadView | None, after: WorkloadView | None) -> None:
-        """Repair what somebody else changed or deleted."""
-        if before is not None and after is None:
-            self._explainer.deleted(before)
-        told = after or before
-        if told is not None:
-            self._mark_explained(told)
-
-    def _mark_explained(self, told: WorkloadView) -> None:
-        if told.status is None:
-            return
-        owner = told.status.owner
-        self._workloads.mark(ObjectRef(owner.api_version, owner.kind, told.ref.namespace, owner.name, told.owner_uid))
-
-    def _pod_must_be_told(self, pod: PodView) -> None:
-        self._mark_top(pod.ref, pod.owner)
-
-    def _mark_top(self, ref: ObjectRef, owner: ObjectRef | None) -> None:
-        self._workloads.mark(self._view.top_owner(ref, owner))

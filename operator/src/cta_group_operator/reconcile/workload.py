@@ -1,11 +1,11 @@
 """CTAWorkload: one object per top owner that explains why its pods are not running, written when it changes."""
 
 from collections.abc import Callable
+from typing import Final
 
 from cta_group_core.conditions import merge_conditions
-from cta_group_core.explain import WorkloadFacts, explain
 from cta_group_core.nodes import ConditionStatus
-from cta_group_core.workload import WorkloadOwner, WorkloadStatus, object_name
+from cta_group_core.workload import CONDITION_PLACED, OBSTACLES, WorkloadStatus, object_name
 from cta_group_operator.errors import Conflict, NotFound
 from cta_group_operator.logs import EventLog
 from cta_group_operator.metrics import WorkloadFigures
@@ -13,17 +13,22 @@ from cta_group_operator.ports import Clock, KubeApi, ObjectRef, PodView, Workloa
 from cta_group_operator.reconcile.denied import Denials
 from cta_group_operator.reconcile.events import EventWriter
 from cta_group_operator.reconcile.view import ClusterView
-from cta_group_operator.reconcile.workload_facts import workload_facts
+from cta_group_operator.reconcile.workload_facts import server_of, workload_facts
+from cta_group_operator.reconcile.workload_status import ServerReader, status_of
 from cta_group_operator.reconcile.written import LastWritten
-from cta_group_operator.resources import CTA_WORKLOADS
+from cta_group_operator.resources import CTA_WORKLOADS, PODS
 
 _log = EventLog(__name__)
+
+_SURROUNDINGS_SECONDS: Final = 30.0
+"""How old the answer may be whether a rollout finds room: that changes with every pod of the cluster."""
 
 
 class WorkloadReconciler:
     """One round a top owner.
 
     ``refusals``: of the placement, by pod uid. ``pauses``: why a gated pod is not looked at yet; empty when it is.
+    ``look_again``: asks for another round.
     """
 
     def __init__(
@@ -35,6 +40,8 @@ class WorkloadReconciler:
         events: EventWriter,
         denials: Denials,
         refusals: dict[str, str],
+        servers: ServerReader,
+        look_again: Callable[[ObjectRef, float], None],
         pauses: Callable[[PodView], str] = lambda _: "",
     ) -> None:
         self._view = view
@@ -44,6 +51,8 @@ class WorkloadReconciler:
         self._denials = denials
         self._refusals = refusals
         self._pauses = pauses
+        self._servers = servers
+        self._look_again = look_again
         self._written = LastWritten[WorkloadStatus | None]()
         self.figures: dict[str, WorkloadFigures] = {}
         """By uid of the top owner."""
@@ -63,7 +72,10 @@ class WorkloadReconciler:
             return
         if existing is not None and existing.owner_uid != top.uid:
             await self._replace_predecessor(existing)
-        await self._tell(top, name, existing, _status(top, facts))
+        status = status_of(top, facts, server_of(top, self._view, self._servers))
+        await self._tell(top, name, existing, status)
+        if facts.rollout is not None and facts.rollout.needs_room_first:
+            self._look_again(top, _SURROUNDINGS_SECONDS)
 
     def deleted(self, workload: WorkloadView) -> None:
         """Hear that an explanation is gone: if its workload is not, it is made again."""
@@ -102,7 +114,7 @@ class WorkloadReconciler:
             await self._create(top, name)
         path = CTA_WORKLOADS.path(top.namespace, name, "status")
         try:
-            answer = await self._api.merge_patch(path, {"status": status.as_api()})
+            answer = await self._api.merge_patch(path, {"status": status.as_merge_patch()})
         except NotFound as gone:
             self._written.forget(key)
             raise Conflict(f"CTAWorkload {name} was deleted meanwhile") from gone
@@ -126,28 +138,19 @@ class WorkloadReconciler:
         known = {one.type: one.reason for one in before.conditions} if before else {}
         for condition in now.conditions:
             new = known.get(condition.type) != condition.reason
-            if condition.status is ConditionStatus.FALSE and new and condition.reason not in _TRANSIENT:
-                since = condition.last_transition_time or ""
-                await self._events.write(top, condition.reason, condition.message, once_for=since)
+            if condition.status is not ConditionStatus.FALSE or not new or condition.reason in _TRANSIENT:
+                continue
+            if top.kind == PODS.kind and condition.type == CONDITION_PLACED:
+                continue  # the placement or the scheduler says the same on the pod itself
+            since = condition.last_transition_time or "" if condition.type in OBSTACLES else ""
+            await self._events.write(top, condition.reason, condition.message, once_for=since)
 
 
 _TRANSIENT = ("Waiting", "QuotaRetry", "QuotaMoving", "QuotaNotCounted")
 """Reasons that pass within seconds by themselves: told in the status, no event."""
 
 
-def _status(top: ObjectRef, facts: WorkloadFacts) -> WorkloadStatus:
-    answer = explain(facts)
-    return WorkloadStatus(
-        owner=WorkloadOwner(api_version=top.api_version, kind=top.kind, name=top.name),
-        message=answer.message,
-        groups_per_pod=facts.groups_per_pod,
-        replicas_wanted=facts.wanted,
-        replicas_running=facts.running,
-        conditions=answer.conditions,
-    )
-
-
 def _figures(top: ObjectRef, status: WorkloadStatus) -> WorkloadFigures:
-    blocked = [one.reason for one in status.conditions if one.status is ConditionStatus.FALSE]
+    blocked = [one.reason for one in status.conditions if one.status is ConditionStatus.FALSE and one.type in OBSTACLES]
     requested = status.groups_per_pod * status.replicas_wanted
     return WorkloadFigures(top.namespace, top.kind, top.name, requested, blocked[0] if blocked else None)

@@ -3,13 +3,16 @@
 from collections.abc import Callable, Iterable, Mapping
 
 from cta_group_core.explain import PodFacts, Stage, WorkloadFacts
+from cta_group_core.explain_growth import Ceiling
 from cta_group_core.explain_quota import EndingPod, QuotaFacts
 from cta_group_core.names import GATE_PLACEMENT, QUOTA_OBJECT_NAME
+from cta_group_core.vllm.account import condition_of_annotations
 from cta_group_operator.ports import ControllerView, LimitView, ObjectRef, PodView, QuotaView
 from cta_group_operator.reconcile.denied import Denials
 from cta_group_operator.reconcile.in_flight import is_gated
 from cta_group_operator.reconcile.quota_scope import cohort_key, members_of
 from cta_group_operator.reconcile.view import ClusterView
+from cta_group_operator.reconcile.workload_status import ServerAnswer, ServerReader
 from cta_group_operator.resources import PODS
 
 
@@ -22,21 +25,51 @@ def workload_facts(
 ) -> WorkloadFacts | None:
     """Return the facts of the workload whose top owner is ``top``; None when that is none, or asks no more."""
     known = view.controller(top.uid)
-    if view.follows(top) and (known is None or known.owner is not None):
-        return None  # deleted, and what it made goes soon; or not the top, which was not known when this was marked
+    if view.follows(top) and known is None:
+        return None  # deleted, and what it made goes soon
+    if view.top_owner(top, view.owner_of(top)) != top:
+        return None  # not the top, which was not known when this was marked
     controllers = view.controllers_under(top)
     pods = _pods(top, controllers, view)
     if not controllers and not pods:
         return None
+    groups = sum(controllers[0].requests) if controllers else max(pod.groups for pod in pods)
     failures = [failure for one in controllers if (failure := denials.failure_of(one)) is not None]
     return WorkloadFacts(
         wanted=_wanted(top, controllers, pods),
-        groups_per_pod=sum(controllers[0].requests) if controllers else max(pod.groups for pod in pods),
+        groups_per_pod=groups,
         pods=tuple(_pod_facts(pod, refusals.get(pod.ref.uid), pauses) for pod in pods if not pod.deleting),
         failure=failures[0] if failures else None,
         quota=quota_facts(top.namespace, view),
         slipped=sum(pod.slipped and not pod.is_over for pod in pods),
+        rollout=known.rollout if known is not None else None,
+        ceiling=_ceiling(top, controllers, view),
+        largest_fit=view.largest_fit(groups),
     )
+
+
+def _ceiling(top: ObjectRef, controllers: tuple[ControllerView, ...], view: ClusterView) -> Ceiling | None:
+    """Return what an autoscaler may ask for, of the top owner or of the one thing that it makes."""
+    refs = [top, *(one.ref for one in controllers if one.ref != top)][:2]
+    for ref, size in zip(refs, (_size(top, controllers), 1), strict=False):
+        if (found := view.autoscaler_of(ref)) is not None:
+            return Ceiling(found.max_replicas * size, f"{found.ref.kind} {found.ref.name}")
+    return None
+
+
+def _size(top: ObjectRef, controllers: tuple[ControllerView, ...]) -> int:
+    """Return the pods of one replica of the top owner: a group, for a LeaderWorkerSet."""
+    return max((one.size for one in controllers if one.owner is not None and one.owner.uid == top.uid), default=1)
+
+
+def server_of(top: ObjectRef, view: ClusterView, servers: ServerReader) -> ServerAnswer:
+    """Return the server of a workload, from the first template that has one, else from what its pods carry."""
+    controllers = view.controllers_under(top)
+    found = next((read for one in controllers if (read := servers.read(one.template)) is not None), None)
+    if found is not None:
+        return found
+    told = (condition_of_annotations(pod.alignment, pod.advice) for pod in _pods(top, controllers, view))
+    return None, next((one for one in told if one is not None), None)
 
 
 def quota_facts(namespace: str, view: ClusterView) -> QuotaFacts | None:
@@ -56,6 +89,7 @@ def quota_facts(namespace: str, view: ClusterView) -> QuotaFacts | None:
         namespaces=len(limits),
         cohort=quota.spec.cohort or "",
         reachable=_reachable(quota, view) if quota.spec.cohort else None,
+        at_most=_at_most(quota, sum(one.spec.groups for one in members_of(cohort_key(quota), view))),
         ending=tuple(
             EndingPod(pod.ref.name, pod.groups, pod.ends)
             for pod in view.pods
@@ -68,9 +102,13 @@ def _reachable(quota: QuotaView, view: ClusterView) -> int:
     """Return what a quota could hold if the others of its cohort kept what their pods hold now, and no more."""
     members = members_of(cohort_key(quota), view)
     others = sum(_used(view.limits_of(one.ref.name)) for one in members if one.ref != quota.ref)
-    left = sum(one.spec.groups for one in members) - others
+    return max(0, _at_most(quota, sum(one.spec.groups for one in members) - others))
+
+
+def _at_most(quota: QuotaView, groups: int) -> int:
+    """Return how many of the cohort's groups a quota may hold."""
     most = quota.spec.most_borrowed
-    return max(0, left if most is None else min(left, quota.spec.groups + most))
+    return groups if most is None else min(groups, quota.spec.groups + most)
 
 
 def _used(limits: Iterable[LimitView]) -> int:
@@ -78,18 +116,22 @@ def _used(limits: Iterable[LimitView]) -> int:
 
 
 def _pods(top: ObjectRef, controllers: tuple[ControllerView, ...], view: ClusterView) -> tuple[PodView, ...]:
-    if (top.api_version, top.kind) == (PODS.group_version, PODS.kind):
-        pod = view.pods.get(top.name, top.namespace)
-        return (pod,) if pod is not None and pod.ref.uid == top.uid else ()
     uids = dict.fromkeys((top.uid, *(one.ref.uid for one in controllers)))
-    return tuple(pod for uid in uids for pod in view.pods_of(uid))
+    own = view.pods.get(top.name, top.namespace) if top.kind == PODS.kind else None
+    itself = (own,) if own is not None and own.ref.uid == top.uid else ()
+    return (*itself, *(pod for uid in uids for pod in view.pods_of(uid)))
 
 
 def _wanted(top: ObjectRef, controllers: tuple[ControllerView, ...], pods: tuple[PodView, ...]) -> int:
     """Return how many pods are wanted: as the top owner says, else its controllers together, else what is there."""
     if controllers and controllers[0].ref.uid == top.uid and controllers[0].wanted is not None:
-        return controllers[0].wanted
-    counted = [one.wanted for one in controllers if one.wanted is not None]
+        return controllers[0].wanted * controllers[0].size
+    led = any(one.size > 1 for one in controllers)  # whoever leads a group counts the whole of it
+    counted = [
+        one.wanted * one.size
+        for one in controllers
+        if one.wanted is not None and not (led and one.owner is not None and one.owner.kind == PODS.kind)
+    ]
     return sum(counted) if counted else len(pods)
 
 
