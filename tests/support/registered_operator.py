@@ -27,7 +27,8 @@ WEBHOOKS = (f"{ADMISSION}/mutatingwebhookconfigurations", f"{ADMISSION}/validati
 SECRET = f"/api/v1/namespaces/{NAMESPACE}/secrets/cta-group-webhook"
 _SERVICE = f"/api/v1/namespaces/{NAMESPACE}/services/cta-group-operator"
 _KINDS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
-_LABEL = "registered-webhooks"
+LABEL = "registered-webhooks"
+"""Of namespaces whose pods are looked at."""
 
 
 def probe_pod() -> Json:
@@ -70,7 +71,7 @@ class Registration:
         found = [one for one in render("default", *self.settings) if one["kind"] in _KINDS]
         for webhook in (webhook for one in found for webhook in one["webhooks"]):
             webhook["clientConfig"]["service"]["port"] = port
-            webhook["namespaceSelector"]["matchExpressions"].append({"key": _LABEL, "operator": "Exists"})
+            webhook["namespaceSelector"]["matchExpressions"].append({"key": LABEL, "operator": "Exists"})
         return found
 
     def register(self, port: int) -> None:
@@ -79,7 +80,7 @@ class Registration:
 
     def new_namespace(self) -> str:
         """Make a namespace whose pods are looked at, and in which they can be made."""
-        metadata = {"generateName": "registered-", "labels": {_LABEL: "on"}}
+        metadata = {"generateName": "registered-", "labels": {LABEL: "on"}}
         name: str = self.api.create("/api/v1/namespaces", {"metadata": metadata})["metadata"]["name"]
         account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
         wait_for(lambda: self.api.find(account), "the default service account")

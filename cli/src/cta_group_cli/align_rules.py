@@ -16,6 +16,7 @@ from cta_group_core.names import (
     DEFAULT_RESOURCE_NAME,
     WHOLE_GPU_RESOURCE,
 )
+from cta_group_core.quantities import parse_count
 from cta_group_core.vllm.detect import Detected, detect
 from cta_group_core.vllm.findings import misleading_variables, protected_variables
 from cta_group_core.vllm.gpu import GpuKind
@@ -163,12 +164,24 @@ def _judge_requests(
         if not one.is_sidecar:
             answer.refused.append(f"init container {one.facts.name} asks for groups; only a regular container may")
     for one in containers:
+        answer.refused += _fractions(one)
         limit, request = one.limits.get(_RESOURCE), one.requests.get(_RESOURCE)
         if request is not None and request != limit:
             answer.refused.append(
                 f"container {one.facts.name} requests {request} groups and its limit is {limit or 'not set'}: "
                 "both must be the same"
             )
+
+
+def _fractions(container: ManifestContainer) -> list[str]:
+    """Refuse what the API server refuses of any extended resource."""
+    found = []
+    for resource in (_RESOURCE, WHOLE_GPU_RESOURCE):
+        try:
+            parse_count(container.limits.get(resource) or container.requests.get(resource) or "0")
+        except InvalidText as wrong:
+            found.append(f"container {container.facts.name} asks for {resource}: {wrong}")
+    return found
 
 
 def _case(
