@@ -9,7 +9,8 @@ from cta_group_core.ids import NodeName
 from cta_group_core.names import GATE_PLACEMENT, QUOTA_OBJECT_NAME
 from cta_group_core.nodes import Allocation, Condition, GpuStatus, NodeStatus
 from cta_group_core.quota import QuotaSpec, QuotaStatus
-from cta_group_core.scheduling import NodeFacts
+from cta_group_core.scheduling import NodeFacts, NodeTerm, PodTerms
+from cta_group_core.selectors import Operator, Requirement
 from cta_group_core.workload import ServerStatus
 from cta_group_operator.adapters.convert import Converter
 from cta_group_operator.adapters.convert_cluster import LimitConverter
@@ -156,6 +157,12 @@ def a_pod(name: str, groups: int = 32, **changes: Any) -> PodView:
         PodView(ref("Pod", name, api_version="v1"), "1", (groups,), gates=(GATE_PLACEMENT,), created=f"2026-{name}"),
         **changes,
     )
+
+
+def on(*nodes: str) -> PodTerms:
+    """Return the terms of a pod that was released to nodes."""
+    named = (Requirement(key="metadata.name", operator=Operator.IN, values=(node,)) for node in nodes)
+    return PodTerms(node_terms=tuple(NodeTerm(fields=(one,)) for one in named))
 
 
 def a_controller(

@@ -161,7 +161,7 @@ def test_waiting_and_unschedulable() -> None:
     )
     message, _, placed = told(WorkloadFacts(1, 8, pods(Stage.UNSCHEDULED, words="0/1 nodes are available")))
     assert placed == "Unschedulable"
-    assert message == "the pod has a node chosen but is not scheduled: 0/1 nodes are available"
+    assert message == "the pod is released but not scheduled: 0/1 nodes are available"
 
 
 def test_running() -> None:

@@ -7,23 +7,17 @@ from dataclasses import replace
 
 from cta_group_core.ids import NodeName
 from cta_group_core.nodes import Allocation, Condition, ConditionStatus
-from cta_group_core.scheduling import NodeTerm, PodTerms
-from cta_group_core.selectors import Operator, Requirement
+from cta_group_core.scheduling import PodTerms
 from cta_group_operator.clock import SystemClock
 from cta_group_operator.errors import Rejected
 from cta_group_operator.metrics import Metrics
-from cta_group_operator.ports import PodView
+from cta_group_operator.ports import Clock, PodView
 from cta_group_operator.reconcile.events import EventWriter
 from cta_group_operator.reconcile.in_flight import Offers, Promise
 from cta_group_operator.reconcile.placement import PLAN, Placement
 from cta_group_operator.reconcile.view import ClusterView
-from operator_world import SPACE, FakeClock, FakeKube, a_node, a_pod, a_view, until
-
-
-def on(node: str) -> PodTerms:
-    """Return the terms of a pod that was released to a node."""
-    named = Requirement(key="metadata.name", operator=Operator.IN, values=(node,))
-    return PodTerms(node_terms=(NodeTerm(fields=(named,)),))
+from cta_group_operator.settings import Settings
+from operator_world import SPACE, FakeClock, FakeKube, a_node, a_pod, a_view, on, until
 
 
 def in_flight(view: ClusterView, promises: dict[str, Promise] | None = None) -> dict[str, tuple[int, ...]]:
@@ -109,15 +103,24 @@ async def running(placement: Placement) -> AsyncIterator[None]:
                 await task
 
 
-def a_placement(view: ClusterView, kube: FakeKube, told: list[str]) -> Placement:
+class SlowClock(FakeClock):
+    """A clock by which everything takes time: it moves whenever it is read."""
+
+    def monotonic(self) -> float:
+        """Return a later time than before."""
+        self.now += 0.01
+        return self.now
+
+
+def a_placement(view: ClusterView, kube: FakeKube, told: list[str], clock: Clock | None = None) -> Placement:
     """Return a placement over that view."""
     return Placement(
         view,
         kube,
-        SystemClock(),
+        clock or SystemClock(),
         metrics=Metrics("test"),
         events=EventWriter(kube, FakeClock(), "me"),
-        enabled=True,
+        settings=Settings(identity="me"),
         tell=lambda pod: told.append(pod.ref.name),
     )
 
@@ -165,3 +168,48 @@ async def test_a_release_that_was_cut_off_is_sent_again() -> None:
     placement.resume()
     async with running(placement):
         await until(lambda: kube.writes, "the patch to be sent again")
+
+
+async def test_pods_that_never_fit_do_not_hide_those_behind_them() -> None:
+    """Two hundred pods that each need a look of their own, too many for one round: who comes after them is released."""
+    view, kube, clock = a_view(), FakeKube(), SlowClock()
+    a_node(view, "n1", 96)
+    for number in range(200):
+        view.pods.put(a_pod(f"{number:03}", terms=PodTerms(node_selector=(("is", str(number)),))))
+    view.pods.put(a_pod("behind", 64))
+    placement = a_placement(view, kube, [], clock)
+    async with running(placement):
+        await until(lambda: kube.writes, "the release of the pod behind them", 60)
+        await until(placement.planned.is_set, "everyone to be judged", 60)
+    assert [path.rpartition("/")[2] for verb, path in kube.writes if verb == "json"] == ["behind"]
+    assert len(placement.refusals) == 200
+
+
+async def test_room_is_kept_for_a_pod_that_has_waited_long() -> None:
+    """Small pods that came later do not take the room that a large one waits for; they take other room."""
+    view, kube = a_view(), FakeKube()
+    a_node(view, "n1", 32, 64)
+    placement = a_placement(view, kube, [])
+    view.pods.put(a_pod("large", 96, created="2025-01-01T00:00:00Z"))
+    for number in range(3):
+        view.pods.put(a_pod(f"small-{number}", 32, created=f"2025-06-0{number + 1}T00:00:00Z"))
+    async with running(placement):
+        await until(lambda: kube.writes and placement.planned.is_set(), "a release")
+    assert [path.rpartition("/")[2] for verb, path in kube.writes if verb == "json"] == ["small-0"]
+    assert "GPU 1 with 64 free is kept for team-a/large" in placement.refusals["pod-small-1"]
+    assert "GPU 0-1" in placement.refusals["pod-large"] or "GPU 0: 32" in placement.refusals["pod-large"]
+
+
+async def test_a_gate_that_somebody_else_took_off_is_told() -> None:
+    """Who loses the gate without nodes being chosen is told of on the pod; what the operator released is not."""
+    view, kube, told = a_view(), FakeKube(), list[str]()
+    placement = a_placement(view, kube, told)
+    ours, theirs = a_pod("ours"), a_pod("theirs")
+    for pod in (ours, theirs):
+        view.pods.put(pod)
+    view.pods.put(replace(ours, resource_version="2", gates=(), terms=on("n1"), placed_on="n1"))
+    view.pods.put(replace(theirs, resource_version="2", gates=()))
+    assert told == ["theirs"]
+    assert "taken off by somebody other than the operator" in placement.words["pod-theirs"]
+    view.pods.put(replace(theirs, resource_version="3", gates=(), node=NodeName("n1")))
+    assert not placement.words

@@ -182,7 +182,7 @@ _ON_A_NODE = frozenset({Stage.STARTING, Stage.CRASHING, Stage.RUNNING, Stage.DON
 _PLACEMENT_REASONS = {
     Stage.NO_ROOM: ("NoRoom", "waits for room"),
     Stage.WAITING: ("Waiting", "waits for its node to be chosen"),
-    Stage.UNSCHEDULED: ("Unschedulable", "has a node chosen but is not scheduled"),
+    Stage.UNSCHEDULED: ("Unschedulable", "is released but not scheduled"),
 }
 
 

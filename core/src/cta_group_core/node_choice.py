@@ -34,6 +34,8 @@ class NodeOffer:
     """What known pods take of it; the scheduler knows the others."""
     closed: str = ""
     """Why no pod may be released there at the moment, whatever is free; empty when pods may."""
+    kept: tuple[str, ...] = ()
+    """What of it is kept for others and not among ``rooms``, in words."""
 
     @cached_property
     def promised(self) -> tuple[GpuRoom, ...]:
@@ -141,9 +143,9 @@ def _after(offer: NodeOffer, requests: Sequence[int]) -> tuple[tuple[GpuRoom, ..
 
 def _refused(offer: NodeOffer, requests: Sequence[int], refused: RequestRefused) -> Verdict:
     rooms = offer.promised
-    if isinstance(refused, RequestNotAllowed):
+    if isinstance(refused, RequestNotAllowed) and not offer.kept:
         return Verdict(offer.facts.name, None, _never(rooms, requests), ever=False, largest=largest_fit(rooms))
-    told = f"{describe_free(rooms)}; {describe_fit(rooms)}"
+    told = "; ".join((describe_free(rooms), describe_fit(rooms), *offer.kept))
     return Verdict(offer.facts.name, None, told, largest=largest_fit(rooms))
 
 

@@ -104,6 +104,10 @@ def _add_cluster_options(options: Options) -> None:
     options.add("--refused-pods", one_of("delete", "keep"), "delete", meaning, "delete|keep")
     meaning = "how often pods are looked for that came past the webhook"
     options.add("--slipped-pods-seconds", whole_number(1, 86400), _DEFAULT.slipped_pods_seconds, meaning, "SECONDS")
+    meaning = "how long a released pod may stay unschedulable before it is planned again"
+    options.add("--replan-after-seconds", whole_number(1, 3600), 30, meaning, "SECONDS")
+    meaning = "how long a pod may find no room before an autoscaler is shown it, released without a node; 0: never"
+    options.add("--scale-up-after-seconds", whole_number(0, 3600), 0, meaning, "SECONDS")
     meaning = "what admission does about vLLM's arguments"
     options.add("--alignment", one_of(*Alignment), _DEFAULT.alignment.value, meaning, "|".join(Alignment))
     meaning = "RuntimeClass without which a pod does not get its GPU; empty: none is needed"
@@ -185,6 +189,8 @@ def settings_of(parsed: argparse.Namespace) -> Settings:
         placement=parsed.placement == "on",
         deletes_refused_pods=parsed.refused_pods == "delete",
         slipped_pods_seconds=parsed.slipped_pods_seconds,
+        replan_after_seconds=float(parsed.replan_after_seconds),
+        scale_up_after_seconds=float(parsed.scale_up_after_seconds) or None,
         alignment=Alignment(parsed.alignment),
         runtime_class=parsed.runtime_class,
         sets_runtime_class=parsed.missing_runtime_class == "set",

@@ -68,6 +68,9 @@ class Metrics:
         for cause in Cause:
             self.refused.labels(cause=cause.value)
         self.slipped = self._counter("slipped_pods", "Pods that were found to have come past the webhook")
+        self.replanned = self._counter(
+            "placement_replanned", "Released pods that the scheduler could not bind, deleted to be planned again"
+        )
         self.pokes = self._counter("pokes", "Controllers that were woken because quota has room again")
         self.decode_errors = self._labelled("decode_errors", "Objects of the API that could not be read", "kind")
         self.lists = self._labelled("lists", "Full lists of a kind: at the start, and after a watch was lost", "kind")

@@ -108,6 +108,10 @@ class PodView:
     alignment: str = ""
     """What admission wrote on it about its arguments, where no template is followed that says the same."""
     advice: str = ""
+    unschedulable: bool = False
+    """The scheduler finds no node for it, and is not about to make room on one by preemption."""
+    placed_on: str = ""
+    """The nodes that it was released to, as the annotation says: whoever may change the pod may change this too."""
 
     @property
     def groups(self) -> int:

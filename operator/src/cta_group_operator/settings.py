@@ -61,6 +61,11 @@ class Settings:
     """Delete a controller's pods that a kubelet refused because of their groups; off: they stay, failed."""
     slipped_pods_seconds: int = 60
     """How often all pods without the webhook's label are listed, to find those that ask for the resource."""
+    replan_after_seconds: float = 30.0
+    """How long the scheduler may fail to bind a pod that was released before it is planned again."""
+    scale_up_after_seconds: float | None = None
+    """How long a pod may find no room before it is shown to the cluster's autoscaler, released without a node. None:
+    the cluster has no autoscaler."""
     alignment: Alignment = Alignment.ON
     runtime_class: str = ""
     """RuntimeClass that brings GPUs into pods, where the nodes' default runtime does not and slices come by environment

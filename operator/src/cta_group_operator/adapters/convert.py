@@ -62,6 +62,8 @@ class Converter:
             slipped=ANNOTATION_WITHOUT_WEBHOOK in (meta.annotations or {}),
             was_placed=ANNOTATION_PLACEMENT in (meta.annotations or {}) or _has_our_gate(spec),
             **_admission_words(meta),
+            unschedulable=_unschedulable(status) is not None and not status.nominated_node_name,
+            placed_on=(meta.annotations or {}).get(ANNOTATION_PLACEMENT, ""),
         )
 
     def _refused(self, spec: wire.PodSpec, status: wire.PodStatus) -> Cause | None:
@@ -208,10 +210,14 @@ def _words(status: wire.PodStatus) -> str:
         waiting = container.state.waiting if container.state else None
         if waiting and waiting.reason not in _QUIET_REASONS:
             return _join(waiting.reason, waiting.message)
-    for condition in status.conditions or ():
-        if (condition.type, condition.status, condition.reason) == ("PodScheduled", "False", "Unschedulable"):
-            return condition.message or ""
-    return ""
+    unschedulable = _unschedulable(status)
+    return (unschedulable.message or "") if unschedulable else ""
+
+
+def _unschedulable(status: wire.PodStatus) -> wire.Condition | None:
+    """Return the condition by which the scheduler says that it finds no node."""
+    told = ("PodScheduled", "False", "Unschedulable")
+    return next((one for one in status.conditions or () if (one.type, one.status, one.reason) == told), None)
 
 
 def _container_facts(status: wire.ContainerStatus) -> ContainerFacts:

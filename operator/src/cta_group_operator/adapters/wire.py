@@ -156,6 +156,7 @@ class PodStatus(Struct, rename="camel"):
     conditions: list[Condition] | None = None
     init_container_statuses: list[ContainerStatus] | None = None
     container_statuses: list[ContainerStatus] | None = None
+    nominated_node_name: str | None = None
 
 
 class Pod(Struct):

@@ -6,9 +6,11 @@ promise.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from cta_group_core.ids import NodeName
+from cta_group_core.kept_room import KeptRoom, without
 from cta_group_core.names import GATE_PLACEMENT
 from cta_group_core.node_choice import NodeOffer
 from cta_group_core.scheduling import Load, NodeFacts, PodTerms
@@ -56,9 +58,19 @@ class Offers:
             if not pod.is_over:
                 self._count(pod, promises.get(pod.ref.uid), started)
 
-    def all(self) -> list[NodeOffer]:
-        """Return the nodes as placement judges them."""
-        return [tally.offer() for tally in self._tallies.values()]
+    def all(self, avoided: Mapping[NodeName, str] = MappingProxyType({})) -> list[NodeOffer]:
+        """Return the nodes as placement judges them; ``avoided`` ones are closed, with the words given."""
+        offers = [tally.offer() for tally in self._tallies.values()]
+        if not avoided:
+            return offers
+        return [
+            replace(offer, closed=avoided[offer.facts.name]) if offer.facts.name in avoided else offer
+            for offer in offers
+        ]
+
+    def keep(self, kept: KeptRoom, whom: str) -> None:
+        """Keep room from whoever is decided after this."""
+        self._tallies[kept.node].keep(kept, whom)
 
     def promise(self, pod: PodView, nodes: Iterable[NodeName]) -> None:
         """Count a pod on each node that it may go to."""
@@ -84,7 +96,14 @@ class _Tally:
         self._room = room
         self._in_flight: list[int] = []
         self._sums = [0, 0, 0, 0]
+        self._kept: list[tuple[KeptRoom, str]] = []
         self._offer: NodeOffer | None = None
+
+    def keep(self, kept: KeptRoom, whom: str) -> None:
+        """Keep room for a pod; what is kept already stays with whom it was kept for."""
+        if all(one.gpu not in {None, kept.gpu} for one, _ in self._kept):
+            self._kept.append((kept, whom))
+            self._offer = None
 
     def add(self, pod: PodView, *, promised: bool) -> None:
         """Count one pod."""
@@ -97,7 +116,10 @@ class _Tally:
     def offer(self) -> NodeOffer:
         """Return the node as it is counted now."""
         if self._offer is None:
-            self._offer = NodeOffer(
+            offer = NodeOffer(
                 self._facts, self._room.rooms, tuple(self._in_flight), Load(*self._sums), self._room.closed
             )
+            for kept, whom in self._kept:
+                offer = without(offer, kept, whom)
+            self._offer = offer
         return self._offer

@@ -1,26 +1,36 @@
 """Chooses nodes for gated pods and takes their gates off; what fits nowhere stays gated, with the reason.
 
-A round plans over one snapshot, most important and oldest pods first, each decision counted before the next is made.
+A round plans over one snapshot, the pods in the order of their turns, each decision counted before the next is made.
 The patches go out several at a time; until the watch shows a pod released, its promise is kept here.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections import ChainMap
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from cta_group_core.ids import NodeName
+from cta_group_core.kept_room import keepable
 from cta_group_core.names import GATE_PLACEMENT
-from cta_group_core.node_choice import refusal, safe_nodes
+from cta_group_core.node_choice import NodeOffer, refusal, safe_nodes
+from cta_group_core.turn import KEPT_MOST, kept_one, may_keep
 from cta_group_operator.errors import Conflict, NotFound, Rejected
 from cta_group_operator.logs import EventLog
 from cta_group_operator.metrics import Metrics
 from cta_group_operator.ports import Clock, KubeApi, PodView
 from cta_group_operator.reconcile.events import EventWriter
 from cta_group_operator.reconcile.in_flight import Offers, Promise, is_gated
+from cta_group_operator.reconcile.pod_reports import PodReports
 from cta_group_operator.reconcile.queue import WorkQueue
+from cta_group_operator.reconcile.refusals import RefusalWords
 from cta_group_operator.reconcile.release import nodes_to_pin, release_patch
+from cta_group_operator.reconcile.replan import Replan
+from cta_group_operator.reconcile.showing import SHOWN, Showing
+from cta_group_operator.reconcile.turns import Turns
 from cta_group_operator.reconcile.view import ClusterView
 from cta_group_operator.resources import PODS
+from cta_group_operator.settings import Settings
 
 _log = EventLog(__name__)
 
@@ -30,11 +40,19 @@ _TURN_SECONDS: Final = 0.01
 """After so long the rest of the process gets a turn: the lease, the watches, admission."""
 _ROUND_SECONDS: Final = 0.5
 """A round that takes longer ends, and the next one goes on with what has changed meanwhile."""
-_WORDS_SECONDS: Final = 1.0
+
+
+@dataclass(slots=True)
+class _Round:
+    """What one round has decided so far."""
+
+    found: Offers
+    refused: set[object] = field(default_factory=set)
+    kept: int = 0
 
 
 class Placement:
-    """Plans and releases. ``tell``: called with a pod whose reason to wait changed."""
+    """Plans and releases. ``tell``: called with a pod about which there is something else to say."""
 
     def __init__(
         self,
@@ -42,9 +60,9 @@ class Placement:
         api: KubeApi,
         clock: Clock,
         *,
+        settings: Settings,
         metrics: Metrics,
         events: EventWriter,
-        enabled: bool,
         tell: Callable[[PodView], None],
         wait_of: Callable[[PodView], float] = lambda _: 0.0,
     ) -> None:
@@ -52,15 +70,27 @@ class Placement:
         self._view = view
         self._api = api
         self._metrics = metrics
-        self._events = events
-        self._enabled = enabled
-        self._tell = tell
+        self._enabled = settings.placement
         self._wait_of = wait_of
         self._clock = clock
         self._promises: dict[str, Promise] = {}
-        self._words: dict[object, tuple[float, str]] = {}
-        self.refusals: dict[str, str] = {}
-        """For each waiting pod, by uid, why no node can take it."""
+        self._words = RefusalWords(clock, self._plan_again)
+        self._turns = Turns(clock)
+        self._showing = Showing(clock, events, settings.scale_up_after_seconds, self._plan_again)
+        self._replan = Replan(
+            view,
+            api,
+            clock,
+            metrics=metrics,
+            events=events,
+            after_seconds=settings.replan_after_seconds,
+            plan_again=self._plan_again,
+            tell=tell,
+        )
+        self._reports = PodReports(view, clock, metrics=metrics, events=events, tell=tell)
+        self.refusals = self._reports.refusals
+        self.words: Mapping[str, str] = ChainMap(self.refusals, self._replan.told, self._reports.bypassed)
+        """For each pod of which there is something to explain, by uid, what."""
         self.planned = asyncio.Event()
         """Set when every waiting pod was judged once in this process: from then on ``refusals`` are complete."""
         self.plans = WorkQueue[str](
@@ -69,19 +99,22 @@ class Placement:
         self.releases = WorkQueue[str](
             "placement", self._release, clock=clock, metrics=metrics, concurrency=_PATCHES_AT_ONCE
         )
-        self.reports = WorkQueue[str]("placement", self._report, clock=clock, metrics=metrics)
         view.pods.subscribe(self._pod_changed)
 
     @property
     def queues(self) -> dict[str, WorkQueue[str]]:
         """Everything that must run, by name."""
-        return {"plans": self.plans, "releases": self.releases, "reports": self.reports}
+        own = {"plans": self.plans, "releases": self.releases}
+        return {**own, "reports": self._reports.queue, "replans": self._replan.queue}
 
     def forget(self) -> None:
         """Forget every decision; the next plan makes them anew."""
         self._promises.clear()
         self._words.clear()
-        self.refusals.clear()
+        self._turns.complete()
+        self._showing.forget()
+        self._replan.forget()
+        self._reports.clear()
         self.planned.clear()
 
     @property
@@ -93,23 +126,36 @@ class Placement:
         """Go on after the queues stood still: a patch that was cut off is sent again, and tells if it had arrived."""
         for uid in self._promises:
             self.releases.mark(uid)
+        self._replan.begin()
         self.plans.mark(PLAN)
+
+    def _plan_again(self, after_seconds: float) -> None:
+        self.plans.mark(PLAN, after_seconds)
 
     def _pod_changed(self, before: PodView | None, after: PodView | None) -> None:
         gone = before is not None and (after is None or after.ref.uid != before.ref.uid)
+        if before is not None and after is not None and not gone and is_gated(before) and not is_gated(after):
+            self._hear_of_release(before, after)
         if before is not None and (gone or (after is not None and not is_gated(after))):
             self._promises.pop(before.ref.uid, None)
-            self.refusals.pop(before.ref.uid, None)
+            self._reports.forget(before)
+            self._showing.forget(before.ref.uid)
+        if before is not None and (gone or (after is not None and after.node is not None)):
+            self._reports.bypassed.pop(before.ref.uid, None)
         self.plans.mark(PLAN)
 
+    def _hear_of_release(self, before: PodView, after: PodView) -> None:
+        """Say so when it was not the operator, this one or its predecessor, that took the gate off."""
+        ours = after.ref.uid in self._promises or (before.placed_on, before.terms) != (after.placed_on, after.terms)
+        if self._enabled and not ours and not after.is_over:
+            self._reports.gate_is_gone(after)
+
     async def _plan(self, _: str) -> None:
-        waiting = [pod for pod in self._view.pods if self._may_release(pod)]
+        waiting = self._turns.next_round(pod for pod in self._view.pods if self._may_release(pod))
         if not waiting:
             self.planned.set()
             return
-        waiting.sort(key=lambda pod: (-pod.priority, pod.created, pod.ref.namespace, pod.ref.name))
-        found = Offers(self._view, self._promises if self._enabled else {})
-        refused: set[object] = set()
+        this = _Round(Offers(self._view, self._promises if self._enabled else {}))
         begun = turn = self._clock.monotonic()
         for pod in waiting:
             if (now := self._clock.monotonic()) - turn > _TURN_SECONDS:
@@ -118,7 +164,9 @@ class Placement:
             if now - begun > _ROUND_SECONDS:
                 self.plans.mark(PLAN)  # the rest over a newer snapshot
                 return
-            self._decide(pod, found, refused)
+            self._turns.judged(pod)
+            self._decide(pod, this)
+        self._turns.complete()
         self.planned.set()
 
     def _may_release(self, pod: PodView) -> bool:
@@ -127,61 +175,58 @@ class Placement:
             return False
         if (wait_seconds := self._wait_of(pod)) > 0:
             self.plans.mark(PLAN, wait_seconds)
-            self.refusals.pop(pod.ref.uid, None)  # it waits for something else now
+            self._reports.forget(pod)  # it waits for something else now
             return False
         return True
 
-    def _decide(self, pod: PodView, found: Offers, refused: set[object]) -> None:
+    def _decide(self, pod: PodView, this: _Round) -> None:
         """Decide one pod. Equal pods are refused once: room only shrinks during a round."""
         if self._view.pods.get(pod.ref.name, pod.ref.namespace) is not pod:
             return  # it changed while this round paused; that change has marked the next one
         if not self._enabled:
             self._promise(pod, ())
             return
-        alike = (pod.terms, pod.requests)
-        nodes = () if alike in refused else safe_nodes(pod.terms, pod.requests, found.all())
+        avoided = self._replan.avoided_by(pod)
+        alike = (pod.terms, pod.requests, frozenset(avoided))
+        offers = this.found.all(avoided)
+        nodes = () if alike in this.refused else safe_nodes(pod.terms, pod.requests, offers)
         if nodes:
             pinned = nodes_to_pin(pod, nodes)
-            found.promise(pod, pinned)
+            this.found.promise(pod, pinned)
             self._promise(pod, pinned)
-        else:
-            refused.add(alike)
-            self._refuse(pod, self._words_for(pod, found))
+            return
+        this.refused.add(alike)
+        hidden = self._showing.verdict(pod, offers)
+        if hidden is None:
+            self._promise(pod, ())
+            return
+        words = self._words.of(alike, lambda: refusal(pod.terms, pod.requests, offers))
+        self._reports.refuse(pod, "; ".join(filter(None, (words, hidden))))
+        self._keep_room(pod, this, offers)
 
-    def _words_for(self, pod: PodView, found: Offers) -> str:
-        """Return why a pod waits.
-
-        The words of equal pods are made anew once a second at most: they cost more than the decision, and rounds follow
-        each other quickly while a cluster is busy.
-        """
-        alike, now = (pod.terms, pod.requests), self._clock.monotonic()
-        made, words = self._words.get(alike, (now - _WORDS_SECONDS, ""))
-        if now - made < _WORDS_SECONDS:
-            self.plans.mark(PLAN, made + _WORDS_SECONDS - now)
-            return words
-        words = str(refusal(pod.terms, pod.requests, found.all()))
-        self._words = {key: told for key, told in self._words.items() if now - told[0] < _WORDS_SECONDS}
-        self._words[alike] = (now, words)
-        return words
+    def _keep_room(self, pod: PodView, this: _Round, offers: list[NodeOffer]) -> None:
+        """Keep room from those behind a pod that has waited long."""
+        waited = self._turns.waited_seconds(pod)
+        if this.kept == KEPT_MOST or not may_keep(waited):
+            return
+        if places := keepable(pod.terms, pod.requests, offers):
+            this.found.keep(kept_one(places, waited), f"{pod.ref.namespace}/{pod.ref.name}")
+            this.kept += 1
 
     def _promise(self, pod: PodView, nodes: tuple[NodeName, ...]) -> None:
         self._promises[pod.ref.uid] = Promise(pod, nodes)
-        self.refusals.pop(pod.ref.uid, None)
+        self._reports.forget(pod)
         self.releases.mark(pod.ref.uid)
-
-    def _refuse(self, pod: PodView, words: str) -> None:
-        if self.refusals.get(pod.ref.uid) != words:
-            self.refusals[pod.ref.uid] = words
-            self._tell(pod)
-            self.reports.mark(f"{pod.ref.namespace}/{pod.ref.name}")
 
     async def _release(self, uid: str) -> None:
         promise = self._promises.get(uid)
         if promise is None:
             return
         pod = promise.pod
+        shown = self._enabled and not promise.nodes
+        patch = release_patch(pod, promise.nodes, told=SHOWN if shown else "")
         try:
-            await self._api.json_patch(PODS.path(pod.ref.namespace, pod.ref.name), release_patch(pod, promise.nodes))
+            await self._api.json_patch(PODS.path(pod.ref.namespace, pod.ref.name), patch)
         except (Conflict, Rejected, NotFound) as changed:
             # The pod is another than the one decided on: forget the promise; what changed comes through the watch.
             _log.debug("release_outdated", pod=pod.ref, cause=changed)
@@ -190,11 +235,5 @@ class Placement:
             return
         self._metrics.released.inc()
         _log.info("released", pod=pod.ref, groups=pod.groups, nodes=",".join(promise.nodes))
-
-    async def _report(self, key: str) -> None:
-        """Say on the pod itself why it waits; once, since the workload's explanation stays up to date."""
-        namespace, _, name = key.partition("/")
-        pod = self._view.pods.get(name, namespace)
-        words = self.refusals.get(pod.ref.uid) if pod is not None else None
-        if pod is not None and words is not None:
-            await self._events.write(pod.ref, "NoRoomForGroups", words, once_for="")
+        if shown:
+            await self._showing.announce(pod)

@@ -25,15 +25,19 @@ def nodes_to_pin(pod: PodView, candidates: tuple[NodeName, ...]) -> tuple[NodeNa
     return candidates[:1] if pod.shape.term_fields else candidates
 
 
-def release_patch(pod: PodView, nodes: tuple[NodeName, ...]) -> list[Operation]:
-    """Return the patch; without ``nodes`` the pod is released to wherever the scheduler likes."""
+def release_patch(pod: PodView, nodes: tuple[NodeName, ...], *, told: str = "") -> list[Operation]:
+    """Return the patch; without ``nodes`` the pod is released to wherever the scheduler likes.
+
+    ``told``: what the annotation says instead of the nodes.
+    """
+    told = told or ",".join(nodes)
     gate = f"/spec/schedulingGates/{pod.gates.index(GATE_PLACEMENT)}"
     return [
         {"op": "test", "path": "/metadata/uid", "value": pod.ref.uid},
         {"op": "test", "path": "/metadata/resourceVersion", "value": pod.resource_version},
         {"op": "test", "path": f"{gate}/name", "value": GATE_PLACEMENT},
         *(_affinity(pod, nodes) if nodes else ()),
-        *(_annotation(pod, nodes) if nodes else ()),
+        *(_annotation(pod, told) if told else ()),
         {"op": "remove", "path": gate},
     ]
 
@@ -70,8 +74,7 @@ def _preferences(nodes: tuple[NodeName, ...]) -> list[Operation]:
     ]
 
 
-def _annotation(pod: PodView, nodes: tuple[NodeName, ...]) -> list[Operation]:
-    told = ",".join(nodes)
+def _annotation(pod: PodView, told: str) -> list[Operation]:
     if not pod.shape.has_annotations:
         return [_add("/metadata/annotations", {ANNOTATION_PLACEMENT: told})]
     return [_add(f"/metadata/annotations/{ANNOTATION_PLACEMENT.replace('/', '~1')}", told)]

@@ -1,6 +1,6 @@
 """CTAWorkload: one object per top owner that explains why its pods are not running, written when it changes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from cta_group_core.conditions import merge_conditions
@@ -27,8 +27,8 @@ _SURROUNDINGS_SECONDS: Final = 30.0
 class WorkloadReconciler:
     """One round a top owner.
 
-    ``refusals``: of the placement, by pod uid. ``pauses``: why a gated pod is not looked at yet; empty when it is.
-    ``look_again``: asks for another round.
+    ``refusals``: what placement has to say of a pod, by its uid. ``pauses``: why a gated pod is not looked at yet;
+    empty when it is. ``look_again``: asks for another round.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class WorkloadReconciler:
         *,
         events: EventWriter,
         denials: Denials,
-        refusals: dict[str, str],
+        refusals: Mapping[str, str],
         servers: ServerReader,
         look_again: Callable[[ObjectRef, float], None],
         pauses: Callable[[PodView], str] = lambda _: "",

@@ -1,0 +1,168 @@
+"""Pods that were released and that the scheduler cannot bind: planned again on other nodes, or told why they wait.
+
+Affinity is frozen once the gate is off, so such a pod can only be replaced: it is deleted where its controller makes
+another, which comes back gated and is planned without the nodes that failed. The deletion holds for the very state that
+was judged, so a pod that was bound meanwhile stays. Since when a pod is unschedulable is what this process saw: after a
+restart it is given the whole time again.
+"""
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from cta_group_core.avoided import AVOIDED_SECONDS, Avoided
+from cta_group_core.ids import NodeName
+from cta_group_core.scheduling import NodeTerm, PodTerms
+from cta_group_operator.errors import NotFound
+from cta_group_operator.logs import EventLog
+from cta_group_operator.metrics import Metrics
+from cta_group_operator.ports import Clock, KubeApi, PodView
+from cta_group_operator.reconcile.events import EventWriter
+from cta_group_operator.reconcile.in_flight import pinned_nodes
+from cta_group_operator.reconcile.queue import WorkQueue
+from cta_group_operator.reconcile.view import ClusterView
+from cta_group_operator.resources import DAEMON_SETS, JOBS, PODS, STATEFUL_SETS
+
+_log = EventLog(__name__)
+
+_REPORTED_KINDS: Final = {
+    DAEMON_SETS.kind: "a DaemonSet would make it again for the same node",
+    JOBS.kind: "its Job would count the deletion as a failure",
+}
+"""Controllers whose pods are not deleted, and why."""
+
+
+class Replan:
+    """Follows released pods. ``told``: for each pod that is only reported, by uid, the words for ``explain``."""
+
+    def __init__(
+        self,
+        view: ClusterView,
+        api: KubeApi,
+        clock: Clock,
+        *,
+        metrics: Metrics,
+        events: EventWriter,
+        after_seconds: float,
+        plan_again: Callable[[float], None],
+        tell: Callable[[PodView], None],
+    ) -> None:
+        """``plan_again``: called with the seconds until nodes that were left out count again. ``tell``: Placement's."""
+        self._view = view
+        self._api = api
+        self._clock = clock
+        self._metrics = metrics
+        self._events = events
+        self._after_seconds = after_seconds
+        self._plan_again = plan_again
+        self._tell = tell
+        self._avoided = Avoided()
+        self._since: dict[str, float] = {}
+        self.told: dict[str, str] = {}
+        self.queue = WorkQueue[str]("placement", self._look, clock=clock, metrics=metrics)
+        view.pods.subscribe(self._pod_changed)
+
+    def begin(self) -> None:
+        """Look at every pod afresh."""
+        for pod in self._view.pods:
+            self._pod_changed(None, pod)
+
+    def forget(self) -> None:
+        """Forget what was seen and left out."""
+        self._since.clear()
+        self.told.clear()
+        self._avoided.clear()
+
+    def avoided_by(self, pod: PodView) -> Mapping[NodeName, str]:
+        """Return the nodes to leave out for a waiting pod, with the scheduler's words."""
+        return self._avoided.of(_likes_of(pod), self._clock.monotonic())
+
+    def _pod_changed(self, before: PodView | None, after: PodView | None) -> None:
+        if before is not None and (after is None or after.ref.uid != before.ref.uid):
+            self._pass_by(before)
+        if after is None:
+            return
+        if _is_stuck(after):
+            since = self._since.setdefault(after.ref.uid, self._clock.monotonic())
+            self.queue.mark(f"{after.ref.namespace}/{after.ref.name}", self._left(since))
+        else:
+            self._pass_by(after)
+
+    def _pass_by(self, pod: PodView) -> None:
+        self._since.pop(pod.ref.uid, None)
+        self.told.pop(pod.ref.uid, None)
+
+    def _left(self, since: float) -> float:
+        return max(0.0, since + self._after_seconds - self._clock.monotonic())
+
+    async def _look(self, key: str) -> None:
+        """Decide one pod whose time is over; one that came to its name meanwhile has a time of its own."""
+        namespace, _, name = key.partition("/")
+        pod = self._view.pods.get(name, namespace)
+        since = self._since.get(pod.ref.uid) if pod is not None else None
+        if pod is None or since is None:
+            return
+        if left := self._left(since):
+            self.queue.mark(key, left)
+        elif why := _why_kept(pod):
+            await self._report(pod, why)
+        else:
+            await self._delete(pod)
+
+    async def _delete(self, pod: PodView) -> None:
+        nodes = pinned_nodes(pod.terms)
+        words = f"tried, and the scheduler said: {pod.words or 'nothing'}"
+        self._avoided.add(_likes_of(pod), nodes, words, self._clock.monotonic())
+        self._plan_again(AVOIDED_SECONDS)
+        try:
+            await self._api.delete(PODS.path(pod.ref.namespace, pod.ref.name), pod.resource_version)
+        except NotFound:
+            return
+        self._metrics.replanned.inc()
+        _log.info("replanned", pod=pod.ref, nodes=",".join(nodes), words=pod.words)
+        told = (
+            f"released to {', '.join(nodes)} and not scheduled for {self._after_seconds:.0f} s ({pod.words}); deleted, "
+            "so that its controller makes another, which is planned for other nodes"
+        )
+        top = self._view.top_owner(pod.ref, pod.owner)
+        await self._events.write(top, "Replanned", f"{pod.ref.name} was {told}", once_for=pod.ref.uid)
+
+    async def _report(self, pod: PodView, why: str) -> None:
+        nodes = ", ".join(pinned_nodes(pod.terms))
+        words = (
+            f"released to {nodes}, where the scheduler cannot bind it: {pod.words}; its nodes can not be changed any "
+            f"more and {why}: delete it and create it again to have it planned for other nodes"
+        )
+        if self.told.get(pod.ref.uid) != words:
+            self.told[pod.ref.uid] = words
+            self._tell(pod)
+            await self._events.write(pod.ref, "CannotBeScheduled", words, once_for="")
+
+
+def _is_stuck(pod: PodView) -> bool:
+    """Tell whether the scheduler cannot bind a pod that was released to nodes."""
+    released = not pod.gates and pod.node is None and not pod.deleting and not pod.is_over
+    return released and pod.unschedulable and bool(pinned_nodes(pod.terms))
+
+
+def _why_kept(pod: PodView) -> str:
+    """Return why a pod is only reported; empty when it can be deleted."""
+    if pod.owner is None:
+        return "no controller makes it again"
+    if pod.placed_on != ",".join(pinned_nodes(pod.terms)):
+        return "it was not the operator that chose them"  # deleting it would lead to the same nodes again
+    return _REPORTED_KINDS.get(pod.owner.kind, "")
+
+
+def _likes_of(pod: PodView) -> Hashable:
+    """Return what is the same for a pod and for those that replace it: the controller, and what they insist on."""
+    if pod.owner is None:
+        return pod.ref.uid
+    name = pod.ref.name if pod.owner.kind == STATEFUL_SETS.kind else ""  # each has volumes of its own
+    return (pod.owner.uid, name, pod.requests, _without_names(pod.terms))
+
+
+def _without_names(terms: PodTerms) -> PodTerms:
+    """Return the terms as they are without names of nodes, which a release adds."""
+    bare = (NodeTerm(expressions=term.expressions) for term in terms.node_terms or ())
+    return replace(terms, node_terms=tuple(term for term in bare if term.expressions) or None)

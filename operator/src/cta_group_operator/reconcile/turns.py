@@ -1,0 +1,53 @@
+"""The order in which waiting pods are decided, over rounds that may be too short for all of them.
+
+What is important and old comes first (:mod:`cta_group_core.turn`). A round that ends early is gone on with where it
+stopped, so that many pods that fit nowhere cannot keep those behind them from being looked at.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from cta_group_core.turn import KEPT_MOST, in_turn, may_keep
+from cta_group_operator.ports import Clock, PodView
+
+
+class Turns:
+    """Whose turn it is."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._judged: set[str] = set()
+
+    def next_round(self, waiting: Iterable[PodView]) -> list[PodView]:
+        """Return whom to decide now, in order: those whom the last rounds did not come to, else all.
+
+        Those for whom room may be kept are always among them.
+        """
+        by_age = sorted(waiting, key=lambda pod: (pod.created, pod.ref.namespace, pod.ref.name))
+        order = in_turn(by_age, priority=lambda pod: pod.priority, created=lambda pod: _seconds(pod.created) or 0.0)
+        missed = [pod for pod in order if pod.ref.uid not in self._judged]
+        if not missed or not self._judged:
+            self._judged.clear()
+            return order
+        patient = [pod for pod in order if may_keep(self.waited_seconds(pod))][:KEPT_MOST]
+        return [pod for pod in order if pod in patient or pod.ref.uid not in self._judged]
+
+    def judged(self, pod: PodView) -> None:
+        """Hear that a pod was decided in this pass."""
+        self._judged.add(pod.ref.uid)
+
+    def complete(self) -> None:
+        """Hear that everyone was decided: the next round begins with the first."""
+        self._judged.clear()
+
+    def waited_seconds(self, pod: PodView) -> float:
+        """Return how long ago a pod was created; 0 when its API server says nothing that can be read."""
+        created, now = _seconds(pod.created), _seconds(self._clock.utc_text())
+        return 0.0 if created is None or now is None else now - created
+
+
+def _seconds(moment: str) -> float | None:
+    try:
+        return datetime.fromisoformat(moment).timestamp()
+    except ValueError:
+        return None

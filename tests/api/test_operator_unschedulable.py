@@ -1,0 +1,150 @@
+"""Pods that were sent where only the scheduler knows that they cannot run: they run elsewhere, or are told why not."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chart_rendering import NAMESPACE
+from cluster_harness.waiting import wait_for
+from cta_group_core.names import DEFAULT_RESOURCE_NAME
+from gpu_cluster import PATIENCE_SECONDS, GpuCluster, held
+from operator_fixtures import cluster, kinds, operator_kubeconfig
+from operator_process import OperatorProcess, running_operator
+
+__all__ = ["cluster", "kinds", "operator_kubeconfig"]
+
+pytestmark = pytest.mark.usefixtures("operator")
+ZONE = "topology.kubernetes.io/zone"
+
+
+@pytest.fixture(scope="module")
+def operator(
+    kinds: None,  # noqa: ARG001 - must be served first
+    operator_kubeconfig: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[OperatorProcess]:
+    """Run an operator that replans soon."""
+    folder = tmp_path_factory.mktemp("operator")
+    with running_operator(operator_kubeconfig, NAMESPACE, folder, "--replan-after-seconds=2") as running:
+        yield running
+
+
+def three_tight_and_one_roomy(cluster: GpuCluster) -> tuple[list[str], str]:
+    """Make three nodes that best fit prefers, as many as a pod is released to, and one that it would take last."""
+    tight = [cluster.add_node(f"tight-{letter}", [held(64)], labels={ZONE: "a"}) for letter in "abc"]
+    return tight, cluster.add_node("roomy", [], labels={ZONE: "b"})
+
+
+def occupy(cluster: GpuCluster, node: str, cpu: str = "0", **labels: str) -> str:
+    """Bind a pod that asks for no groups, so that the operator does not know it; return its path."""
+    container = {"name": "main", "image": "localhost/none:1", "resources": {"requests": {"cpu": cpu}}}
+    body = {
+        "metadata": {"name": f"occupant-{node}", "labels": labels},
+        "spec": {"nodeName": node, "containers": [container]},
+    }
+    path = f"/api/v1/namespaces/{cluster.namespace}/pods"
+    cluster.api.create(path, body)
+    return f"{path}/occupant-{node}"
+
+
+def asking(cpu: str) -> list[dict[str, Any]]:
+    """Return the containers of a pod that asks for 32 groups and some cpu."""
+    resources = {"limits": {DEFAULT_RESOURCE_NAME: 32}, "requests": {"cpu": cpu}}
+    return [{"name": "main", "image": "localhost/none:1", "resources": resources}]
+
+
+def wait_all_bound(cluster: GpuCluster, app: str, node: str) -> None:
+    """Wait until the one living pod of a Deployment is bound to a node."""
+
+    def nodes() -> list[str]:
+        pods = [pod for pod in cluster.pods() if pod["metadata"]["labels"].get("app") == app]
+        return [pod["spec"].get("nodeName", "") for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+
+    wait_for(lambda: nodes() == [node], f"the pod of {app} to be bound to {node}", 60)
+
+
+def test_a_volume_in_another_zone(cluster: GpuCluster) -> None:
+    """A pod whose volume lies where the planner did not send it is made again and runs at its volume."""
+    _, roomy = three_tight_and_one_roomy(cluster)
+    in_b = {"key": ZONE, "operator": "In", "values": ["b"]}
+    size = {"storage": "1Gi"}
+    volume = f"volume-{cluster.namespace}"
+    cluster.api.create(
+        "/api/v1/persistentvolumes",
+        {
+            "metadata": {"name": volume},
+            "spec": {
+                "capacity": size,
+                "accessModes": ["ReadWriteOnce"],
+                "local": {"path": "/data"},
+                "claimRef": {"namespace": cluster.namespace, "name": "data"},
+                "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [in_b]}]}},
+            },
+        },
+    )
+    try:
+        claim = {"accessModes": ["ReadWriteOnce"], "storageClassName": "", "volumeName": volume}
+        cluster.api.create(
+            f"/api/v1/namespaces/{cluster.namespace}/persistentvolumeclaims",
+            {"metadata": {"name": "data"}, "spec": {**claim, "resources": {"requests": size}}},
+        )
+        volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+        cluster.deploy("server", 32, volumes=volumes)
+        wait_all_bound(cluster, "server", roomy)
+    finally:
+        cluster.api.delete(f"/api/v1/persistentvolumes/{volume}")
+    ((reason, words),) = [one for one in cluster.events("Deployment", "server") if one[0] == "Replanned"]
+    assert reason == "Replanned"
+    assert "planned for other nodes" in words
+
+
+def test_a_neighbour_that_must_not_be_near(cluster: GpuCluster) -> None:
+    """A pod whose anti-affinity excludes the nodes that were chosen runs on another."""
+    tight, roomy = three_tight_and_one_roomy(cluster)
+    for node in tight:
+        occupy(cluster, node, app="rival")
+    near = {"labelSelector": {"matchLabels": {"app": "rival"}}, "topologyKey": "kubernetes.io/hostname"}
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [near]}}
+    cluster.deploy("server", 32, affinity=affinity)
+    wait_all_bound(cluster, "server", roomy)
+
+
+def test_cpu_that_others_took(cluster: GpuCluster, operator: OperatorProcess) -> None:
+    """A pod whose cpu was taken by pods that ask for no groups runs on another node; it is counted."""
+    before = operator.metric("cta_group_placement_replanned_total")
+    assert before is not None
+    tight, roomy = three_tight_and_one_roomy(cluster)
+    for node in tight:
+        occupy(cluster, node, cpu="63")
+    cluster.deploy("server", 32, containers=asking("2"))
+    wait_all_bound(cluster, "server", roomy)
+    after = operator.metric("cta_group_placement_replanned_total")
+    assert after is not None
+    assert after > before
+
+
+def test_where_no_other_node_is_left_it_is_told(cluster: GpuCluster) -> None:
+    """A pod that was tried on the only node waits gated, and the reason has the scheduler's words."""
+    only = cluster.add_node("only", [])
+    occupant = occupy(cluster, only, cpu="63")
+    cluster.deploy("server", 32, containers=asking("2"))
+    cluster.wait_told("Deployment", "server", f"{only}: tried, and the scheduler said", "Insufficient cpu")
+    cluster.api.delete(f"{occupant}?gracePeriodSeconds=0")
+    later = cluster.add_node("later", [])
+    wait_all_bound(cluster, "server", later)
+
+
+def test_a_pod_that_nobody_makes_again_is_told_and_stays(cluster: GpuCluster) -> None:
+    """A pod of its own is not deleted: the event and the explanation say why it waits, and it runs when it can."""
+    node = cluster.add_node("only", [])
+    occupant = occupy(cluster, node, cpu="63")
+    uid = cluster.create_pod("alone", 32, containers=asking("2"))["metadata"]["uid"]
+    cluster.wait_told("Pod", "alone", f"released to {node}", "Insufficient cpu", "no controller makes it again")
+    wait_for(
+        lambda: "CannotBeScheduled" in dict(cluster.events("Pod", "alone")), "the event on the pod", PATIENCE_SECONDS
+    )
+    cluster.api.delete(f"{occupant}?gracePeriodSeconds=0")
+    assert wait_for(lambda: cluster.node_of("alone"), "the pod to be bound", 60) == node
+    assert cluster.pod("alone")["metadata"]["uid"] == uid
