@@ -49,7 +49,8 @@ def _of_authority(configuration: WebhookConfiguration) -> Iterator[Finding]:
         yield Finding(
             Severity.ERROR,
             f"webhook {configuration.metadata.name}",
-            f"nobody has written its certificate authority, so the API server cannot trust the webhook and {effect}",
+            "the operator, or cert-manager where that makes it, has not written its certificate authority, so the API "
+            f"server cannot trust the webhook and {effect}",
             "look at the operator's log for why none of its replicas leads, or may write it (RBAC); with "
             "webhook.certificates.source=cert-manager, at the Certificate and at cert-manager's cainjector",
         )
