@@ -3,7 +3,7 @@
 import pytest
 
 from cluster_harness.waiting import wait_for
-from gpu_cluster import OURS, PATIENCE_SECONDS, GpuCluster, condition
+from gpu_cluster import OURS, PATIENCE_SECONDS, GpuCluster, condition, held
 from operator_fixtures import cluster, kinds, operator, operator_kubeconfig
 from operator_process import OperatorProcess
 
@@ -102,6 +102,28 @@ def test_a_pod_of_its_own(cluster: GpuCluster) -> None:
     status = cluster.wait_told("Pod", "alone", "the pod waits for room")
     assert status["owner"] == {"apiVersion": "v1", "kind": "Pod", "name": "alone"}
     wait_for(lambda: "NoRoomForGroups" in dict(cluster.events("Pod", "alone")), "an event on the pod")
+
+
+def test_the_pod_in_the_way_is_named(cluster: GpuCluster) -> None:
+    """Where moving one pod would make room, the sentence says which."""
+    node = cluster.add_node("one", [held(64, "a")], [held(40, "b"), held(24, "c")])
+    cluster.deploy("web", 96)
+    moving = f"moving pod b of namespace elsewhere (40 groups) from GPU 1 of {node} to another GPU would make room"
+    cluster.wait_told("Deployment", "web", "GPU 0-1: 64 of 128 each", moving)
+    wait_for(
+        lambda: any(moving in told for reason, told in cluster.events("Deployment", "web") if reason == "NoRoom"),
+        "an event on the Deployment",
+    )
+
+
+def test_a_waiting_pod_has_one_event(cluster: GpuCluster) -> None:
+    """A pod of its own that waits is told once, also when its explanation was written."""
+    cluster.create_pod("alone", 32)
+    cluster.wait_told("Pod", "alone", "the pod waits for room")
+    wait_for(lambda: cluster.events("Pod", "alone"), "an event on the pod")
+    cluster.create_pod("next", 32)
+    cluster.wait_told("Pod", "next", "the pod waits for room")
+    assert [reason for reason, _ in cluster.events("Pod", "alone")] == ["NoRoomForGroups"]
 
 
 def test_other_workloads_are_not_touched(cluster: GpuCluster) -> None:

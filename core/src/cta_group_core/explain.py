@@ -12,7 +12,7 @@ from cta_group_core.nodes import Condition, ConditionStatus
 from cta_group_core.rollout import Rollout
 from cta_group_core.workload import CONDITION_ADMISSIBLE, CONDITION_PLACED, CONDITION_WITHOUT_WEBHOOK
 
-_LONGEST_TEXT = 600
+_LONGEST_TEXT = 900
 
 
 class Stage(IntEnum):

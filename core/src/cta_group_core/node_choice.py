@@ -6,13 +6,14 @@ that something that cannot be judged here (volumes, ports, anti-affinity) does n
 """
 
 import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from cta_group_core.arrival import arrive, every_order_fits
 from cta_group_core.errors import DoesNotFit, RequestNotAllowed, RequestRefused
-from cta_group_core.ids import NodeName
+from cta_group_core.ids import GpuUuid, NodeName
+from cta_group_core.moves import HeldGpu, Tenant, helpful_move
 from cta_group_core.placement import choose_gpus
 from cta_group_core.rooms import GpuRoom, by_capacity, describe_fit, describe_free, largest_fit
 from cta_group_core.scheduling import Load, NodeFacts, PodTerms, objection
@@ -36,6 +37,10 @@ class NodeOffer:
     """Why no pod may be released there at the moment, whatever is free; empty when pods may."""
     kept: tuple[str, ...] = ()
     """What of it is kept for others and not among ``rooms``, in words."""
+    out: str = ""
+    """Which GPUs there take nobody now and are not among ``rooms``, in words; empty when all do."""
+    tenants: Mapping[GpuUuid, Sequence[Tenant]] = field(default_factory=dict)
+    """Who is on each GPU."""
 
     @cached_property
     def promised(self) -> tuple[GpuRoom, ...]:
@@ -104,9 +109,23 @@ def refusal(pod: PodTerms, requests: Sequence[int], offers: Iterable[NodeOffer])
     :class:`RequestNotAllowed` when no node could ever serve it, :class:`DoesNotFit` when none has room now; the message
     says what is free on each GPU and what would fit.
     """
-    verdicts = [judge(pod, requests, offer) for offer in offers]
+    judged = [(offer, judge(pod, requests, offer)) for offer in offers]
+    verdicts = [verdict for _, verdict in judged]
     able = any(one.ever for one in verdicts if one.has_gpu)
-    return (DoesNotFit if able or not verdicts else RequestNotAllowed)(_refusal(requests, verdicts))
+    usable = [offer for offer, verdict in judged if verdict.has_gpu and not offer.closed]
+    told = "; ".join((_refusal(requests, verdicts), *_move_words(requests, usable)))
+    return (DoesNotFit if able or not verdicts else RequestNotAllowed)(told)
+
+
+def _move_words(requests: Sequence[int], offers: Iterable[NodeOffer]) -> tuple[str, ...]:
+    """Say which pod is in the way of a request for one GPU, where moving that one is enough."""
+    if len(requests) > 1:
+        return ()
+    gpus = (
+        HeldGpu(offer.facts.name, room, offer.tenants.get(room.uuid, ())) for offer in offers for room in offer.promised
+    )
+    move = helpful_move(requests[0], tuple(gpus))
+    return () if move is None else (str(move),)
 
 
 def judge(pod: PodTerms, requests: Sequence[int], offer: NodeOffer) -> Verdict:
@@ -144,8 +163,9 @@ def _after(offer: NodeOffer, requests: Sequence[int]) -> tuple[tuple[GpuRoom, ..
 def _refused(offer: NodeOffer, requests: Sequence[int], refused: RequestRefused) -> Verdict:
     rooms = offer.promised
     if isinstance(refused, RequestNotAllowed) and not offer.kept:
-        return Verdict(offer.facts.name, None, _never(rooms, requests), ever=False, largest=largest_fit(rooms))
-    told = "; ".join((describe_free(rooms), describe_fit(rooms), *offer.kept))
+        told = "; ".join(filter(None, (_never(rooms, requests), offer.out)))
+        return Verdict(offer.facts.name, None, told, ever=False, largest=largest_fit(rooms))
+    told = "; ".join(filter(None, (describe_free(rooms), describe_fit(rooms), *offer.kept, offer.out)))
     return Verdict(offer.facts.name, None, told, largest=largest_fit(rooms))
 
 

@@ -117,7 +117,13 @@ class _Tally:
         """Return the node as it is counted now."""
         if self._offer is None:
             offer = NodeOffer(
-                self._facts, self._room.rooms, tuple(self._in_flight), Load(*self._sums), self._room.closed
+                self._facts,
+                self._room.rooms,
+                tuple(self._in_flight),
+                Load(*self._sums),
+                self._room.closed,
+                out=self._room.out,
+                tenants=self._room.shares,
             )
             for kept, whom in self._kept:
                 offer = without(offer, kept, whom)

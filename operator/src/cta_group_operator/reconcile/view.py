@@ -1,11 +1,13 @@
 """Everything the operator knows of the cluster: one store a kind, and the look-ups that decisions need."""
 
 from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Self
 
-from cta_group_core.ids import NodeName
+from cta_group_core.ids import GpuUuid, NodeName
+from cta_group_core.moves import Tenant, tenants_by_gpu
+from cta_group_core.outages import describe_outages
 from cta_group_core.rooms import GpuRoom
 from cta_group_operator.ports import (
     AutoscalerView,
@@ -40,6 +42,10 @@ class Room:
     """Node, namespace and name of each pod that holds something there."""
     closed: str = ""
     """Why its kubelet cannot take pods with groups now."""
+    out: str = ""
+    """Which of its GPUs take nobody now, in words."""
+    shares: Mapping[GpuUuid, tuple[Tenant, ...]] = field(default_factory=dict)
+    """Who is on each GPU."""
 
     @classmethod
     def of(cls, node: CtaNodeView) -> Self:
@@ -48,7 +54,10 @@ class Room:
         tenants = frozenset((node.name, one.namespace, one.pod) for one in held)
         rooms, problem = tuple(node.status.rooms()), node.status.registration_problem
         closed = f"its kubelet does not know the plugin now ({problem})" if rooms and problem else ""
-        return cls(rooms, tenants, closed)
+        shares = tenants_by_gpu(
+            (gpu.gpu_uuid, one.namespace, one.pod, one.groups) for gpu in node.status.gpus for one in gpu.allocations
+        )
+        return cls(rooms, tenants, closed, describe_outages(node.status.gpus), shares)
 
 
 class ClusterView:
