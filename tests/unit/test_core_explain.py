@@ -195,7 +195,7 @@ def test_crashing() -> None:
 
 def test_long_words_are_cut() -> None:
     """Words of others are cut so that the sentence stays one that can be read."""
-    assert len(told(WorkloadFacts(1, 8, (), CreateFailure("x" * 5000)))[0]) < 700
+    assert len(told(WorkloadFacts(1, 8, (), CreateFailure("x" * 5000)))[0]) < 1000
 
 
 def test_status_reads_back() -> None:
