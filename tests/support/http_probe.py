@@ -1,6 +1,7 @@
 """Asks a process under test over HTTP."""
 
 import socket
+import urllib.error
 import urllib.request
 
 
@@ -17,3 +18,12 @@ def fetch(url: str) -> str:
     with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310 - the process under test
         body: bytes = answer.read()
     return body.decode()
+
+
+def fetch_status(url: str) -> tuple[int, str]:
+    """Return the status and what is answered, also for a status that is an error."""
+    try:
+        return 200, fetch(url)
+    except urllib.error.HTTPError as refused:
+        with refused:
+            return refused.code, refused.read().decode()

@@ -12,9 +12,9 @@ from cluster_harness.api_client import ApiClient
 from cta_group_core.names import LABEL_QUOTA
 from cta_group_core.quota import QuotaSpec, quota_key
 from cta_group_operator.adapters.convert_cluster import LimitConverter
+from cta_group_operator.adapters.followed import what_to_follow
 from cta_group_operator.adapters.kube import KubeClient
 from cta_group_operator.adapters.list_watch import ListWatch
-from cta_group_operator.app import what_to_follow
 from cta_group_operator.clock import SystemClock
 from cta_group_operator.handlers.own_kinds import OwnKinds
 from cta_group_operator.metrics import Metrics

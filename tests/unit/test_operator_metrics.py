@@ -2,7 +2,7 @@
 
 from prometheus_client import generate_latest
 
-from cta_group_operator.metrics import Figures, Metrics, QuotaFigures, WorkloadFigures
+from cta_group_operator.metrics import Figures, Metrics, QueueFigures, QuotaFigures, WorkloadFigures
 
 
 def exposition(figures: Figures) -> str:
@@ -16,6 +16,7 @@ def test_counters_start_at_zero() -> None:
     """Counters are there before they count, and the version is told."""
     text = exposition(Figures())
     assert "cta_group_placement_released_total 0.0" in text
+    assert "cta_group_placement_seconds_count 0.0" in text
     assert 'cta_group_reconcile_errors_total{kind="quota"} 0.0' in text
     assert 'cta_group_build_info{version="1.2.3"} 1.0' in text
 
@@ -39,6 +40,7 @@ def test_the_leader_tells_quotas_and_workloads() -> None:
             WorkloadFigures("a", "Deployment", "ok", 32, None),
         ),
         waiting=2,
+        queues=(QueueFigures("plans", 3, 1.5),),
     )
     text = exposition(figures)
     assert 'cta_group_quota_hard{quota="team-a"} 256.0' in text
@@ -49,3 +51,5 @@ def test_the_leader_tells_quotas_and_workloads() -> None:
     assert 'blocked{kind="Deployment",name="web",namespace="a",reason="QuotaExceeded"} 1.0' in text
     assert 'blocked{kind="Deployment",name="ok"' not in text
     assert "cta_group_placement_waiting 2.0" in text
+    assert 'cta_group_queue_depth{queue="plans"} 3.0' in text
+    assert 'cta_group_queue_oldest_seconds{queue="plans"} 1.5' in text

@@ -15,23 +15,21 @@ from typing import Any, Final, NoReturn
 import kopf
 
 from cta_group_core.ids import NodeName
-from cta_group_core.names import LABEL_REQUESTS
-from cta_group_operator import __version__
-from cta_group_operator.adapters import wire, wire_cluster
+from cta_group_operator import __version__, stalls
 from cta_group_operator.adapters.connection import Connection, load_connection
-from cta_group_operator.adapters.convert import Converter, failure_event
-from cta_group_operator.adapters.convert_cluster import LimitConverter, NodeConverter, autoscaler, namespace
-from cta_group_operator.adapters.convert_controllers import ControllerConverter
+from cta_group_operator.adapters.convert import Converter
+from cta_group_operator.adapters.convert_cluster import LimitConverter
+from cta_group_operator.adapters.followed import what_to_follow
 from cta_group_operator.adapters.kube import KubeClient
 from cta_group_operator.adapters.lease import FencedApi, LeaderLease
-from cta_group_operator.adapters.list_watch import Followed, ListWatch
+from cta_group_operator.adapters.list_watch import ListWatch
 from cta_group_operator.adapters.probes import serve_probes
 from cta_group_operator.admission.gpu_kinds import KnownGpus
 from cta_group_operator.admission.run import Admission
 from cta_group_operator.admission.settings import pod_rules
 from cta_group_operator.admission.template import TemplateReader
 from cta_group_operator.clock import SystemClock
-from cta_group_operator.errors import ApiUnavailable, BadSetting, NotFound, OperatorError
+from cta_group_operator.errors import ApiError, BadSetting, NotFound, OperatorError
 from cta_group_operator.handlers.kopf_operator import make_registry, run_kopf
 from cta_group_operator.handlers.own_kinds import OwnKinds
 from cta_group_operator.leading import lead, leaves, never_ending
@@ -39,8 +37,8 @@ from cta_group_operator.logs import EventLog
 from cta_group_operator.metrics import Figures, Metrics
 from cta_group_operator.reconcile.view import ClusterView
 from cta_group_operator.reconcile.work import Work
-from cta_group_operator.resources import AUTOSCALERS, CONTROLLERS, EVENTS, NAMESPACES, NODES, PODS, RESOURCE_QUOTAS
 from cta_group_operator.settings import Settings
+from cta_group_operator.stalls import Part, Stalls
 
 _log = EventLog(__name__)
 
@@ -80,7 +78,12 @@ async def _run(settings: Settings, connection: Connection) -> None:
         program = Program(settings, connection, client)
         try:
             async with (
-                serve_probes(settings.metrics_address, program.metrics.registry, program.not_ready),
+                serve_probes(
+                    settings.metrics_address,
+                    program.metrics.registry,
+                    not_ready=program.not_ready,
+                    not_alive=program.stalls.words,
+                ),
                 asyncio.TaskGroup() as group,
             ):
                 program.start(group)
@@ -101,9 +104,8 @@ class Program:
         )
         view = ClusterView()
         self._own_kinds = OwnKinds(view, client, clock, self.metrics)
-        self._watches = [
-            ListWatch(client, what, clock, self.metrics) for what in what_to_follow(view, settings.resource_name)
-        ]
+        followed = what_to_follow(view, settings.resource_name, settings.watch_seconds)
+        self._watches = [ListWatch(client, what, clock, self.metrics) for what in followed]
         api = FencedApi(client, self.lease)
         gpus = KnownGpus(partial(_labels_of, view))
         view.cta_nodes.subscribe(gpus.follow)
@@ -123,6 +125,8 @@ class Program:
             else None
         )
         self._listed = asyncio.Event()
+        self._no_list = ""
+        self.stalls = Stalls(self._parts(), self._work.stalled_seconds)
         self.metrics.follow(self._figures)
 
     def start(self, group: asyncio.TaskGroup) -> None:
@@ -142,13 +146,22 @@ class Program:
     def not_ready(self) -> str:
         """Return what is still to come before this replica can answer; empty when nothing is."""
         if not self._listed.is_set():
-            return "the project's own kinds are not listed yet"
+            return f"the project's own kinds are not listed yet{self._no_list and f': {self._no_list}'}"
         behind = [watch.kind for watch in self._watches if not watch.synced.is_set()]
         if behind:
             return f"not listed yet: {', '.join(behind)}"
         if self._admission is not None and not self._admission.server.is_ready:
             return "the admission endpoint has no certificate yet"
         return ""
+
+    def _parts(self) -> list[Part]:
+        watches = [Part(f"the watch of {one.kind}", one.idle_seconds, stalls.WATCH_SECONDS) for one in self._watches]
+        own = Part("the list of the project's own kinds", self._own_kinds.idle_seconds, stalls.OWN_KINDS_SECONDS)
+        lease = Part("the lease", self._lease_idle_seconds, stalls.LEASE_SECONDS)
+        return [*watches, own, lease]
+
+    def _lease_idle_seconds(self) -> float:
+        return 0.0 if self.not_ready() else self.lease.idle_seconds()
 
     async def _follow_own_kinds(self, stop: asyncio.Event) -> None:
         while not await self._has_listed_own_kinds():  # noqa: ASYNC110 - only asking tells whether the API is there
@@ -158,17 +171,20 @@ class Program:
         self._own_kinds.register(registry)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._own_kinds.list_again(), name="list own kinds")
-            group.create_task(never_ending("kopf", run_kopf(registry, lambda: _on_signals(stop))), name="kopf")
+            watching = run_kopf(registry, lambda: _on_signals(stop), watch_seconds=self._settings.watch_seconds)
+            group.create_task(never_ending("kopf", watching), name="kopf")
 
     async def _has_listed_own_kinds(self) -> bool:
         try:
             await self._own_kinds.list_all()
         except NotFound as absent:
-            raise BadSetting(f"the kinds of ctagroup.dev are not installed in this cluster: {absent}") from absent
-        except ApiUnavailable as away:
-            _log.warning("list_failed", cause=away, retry_seconds=_LIST_AGAIN_SECONDS)
-            return False
-        return True
+            self._no_list = f"the kinds of ctagroup.dev are not installed in this cluster: {absent}"
+        except ApiError as away:
+            self._no_list = str(away)
+        else:
+            return True
+        _log.warning("list_failed", cause=self._no_list, retry_seconds=_LIST_AGAIN_SECONDS)
+        return False
 
     async def _lead(self) -> NoReturn:
         await self._listed.wait()
@@ -189,25 +205,6 @@ class Program:
         ages |= self._own_kinds.event_ages_seconds()
         figures = self._work.figures() if self.lease.is_held else Figures()
         return replace(figures, event_ages=tuple(ages.items()))
-
-
-def what_to_follow(view: ClusterView, resource_name: str) -> list[Followed[Any, Any]]:
-    """Return every kind that is not the project's own, and where it goes."""
-    converter = Converter(resource_name)
-    makers = ControllerConverter(converter)
-    controllers: list[Followed[Any, Any]] = [
-        Followed(resource, wire.Controller, makers.of(resource), view.controllers[resource.kind])
-        for resource in CONTROLLERS
-    ]
-    return [
-        Followed(PODS, wire.Pod, converter.pod, view.pods, {"labelSelector": f"{LABEL_REQUESTS}=true"}),
-        Followed(NODES, wire_cluster.Node, NodeConverter(resource_name).node, view.nodes),
-        Followed(NAMESPACES, wire_cluster.Namespace, namespace, view.namespaces),
-        Followed(RESOURCE_QUOTAS, wire_cluster.ResourceQuota, LimitConverter(resource_name).limit, view.limits),
-        Followed(EVENTS, wire_cluster.Event, failure_event, view.failures, {"fieldSelector": "reason=FailedCreate"}),
-        Followed(AUTOSCALERS, wire_cluster.Autoscaler, autoscaler, view.autoscalers),
-        *controllers,
-    ]
 
 
 def _labels_of(view: ClusterView, name: NodeName) -> Mapping[str, str] | None:

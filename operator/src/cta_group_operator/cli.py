@@ -150,6 +150,8 @@ def _add_webhook_lifetimes(options: Options) -> None:
 def _add_process_options(options: Options) -> None:
     meaning = "where /metrics, /healthz and /readyz are served; empty: nowhere"
     options.add("--metrics-address", listen_address, _DEFAULT.metrics_address, meaning, "HOST:PORT")
+    meaning = "after so long each watch is opened anew, so that a dead connection is not believed in"
+    options.add("--watch-seconds", whole_number(5, 600), _DEFAULT.watch_seconds, meaning, "SECONDS")
     meaning = f"least level that is logged: {', '.join(LOG_LEVELS)}"
     options.add("--log-level", one_of(*LOG_LEVELS), "info", meaning, "LEVEL")
     options.add("--log-format", one_of(*LOG_FORMATS), "text", "text for people, json for collectors", "FORMAT")
@@ -196,6 +198,7 @@ def settings_of(parsed: argparse.Namespace) -> Settings:
         sets_runtime_class=parsed.missing_runtime_class == "set",
         metrics_address=parsed.metrics_address,
         kubeconfig=parsed.kubeconfig,
+        watch_seconds=int(parsed.watch_seconds),
         log_level=parsed.log_level,
         log_format=parsed.log_format,
     )

@@ -19,6 +19,8 @@ RECONCILED: Final = ("quota", "workload", "placement", "node", "refused", "slipp
 """Kinds of work, the values of the label ``kind``."""
 _SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
+_WAITING_SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
+
 
 @dataclass(frozen=True, slots=True)
 class QuotaFigures:
@@ -44,6 +46,15 @@ class WorkloadFigures:
 
 
 @dataclass(frozen=True, slots=True)
+class QueueFigures:
+    """One queue of work: keys that are due or worked on, and for how many seconds the oldest of them is."""
+
+    name: str
+    depth: int
+    oldest_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Figures:
     """What the leader sees now."""
 
@@ -54,6 +65,7 @@ class Figures:
     """Pods whose gate is on."""
     without_webhook: int = 0
     """Pods of the resource that were admitted without the webhook and have not ended."""
+    queues: Sequence[QueueFigures] = ()
     event_ages: Sequence[tuple[str, float]] = field(default_factory=tuple)
     """For each watched kind, seconds since the API server said anything, a bookmark too."""
 
@@ -70,6 +82,12 @@ class Metrics:
         self.slipped = self._counter("slipped_pods", "Pods that were found to have come past the webhook")
         self.replanned = self._counter(
             "placement_replanned", "Released pods that the scheduler could not bind, deleted to be planned again"
+        )
+        self.placement_seconds = Histogram(
+            f"{METRIC_PREFIX}placement_seconds",
+            "From the moment a pod waits for nothing but a node until it is released",
+            buckets=_WAITING_SECONDS,
+            registry=self.registry,
         )
         self.pokes = self._counter("pokes", "Controllers that were woken because quota has room again")
         self.decode_errors = self._labelled("decode_errors", "Objects of the API that could not be read", "kind")
@@ -113,12 +131,21 @@ class _ClusterCollector(Collector):
             yield _gauge("placement_waiting", "Pods whose gate is on", (), [((), float(now.waiting))])
             meaning = "Pods of the resource that were admitted without the webhook and have not ended"
             yield _gauge("pods_without_webhook", meaning, (), [((), float(now.without_webhook))])
+            yield from _queues(now.queues)
             yield from _quotas(now.quotas)
             yield from _workloads(now.workloads)
 
 
 def _ages(now: Figures) -> list[tuple[tuple[str, ...], float]]:
     return [((kind,), age) for kind, age in now.event_ages]
+
+
+def _queues(queues: Sequence[QueueFigures]) -> Iterable[Metric]:
+    label = ("queue",)
+    meaning = "Keys that are due or worked on"
+    yield _gauge("queue_depth", meaning, label, [((one.name,), one.depth) for one in queues])
+    meaning = "For how long the oldest key is due or worked on"
+    yield _gauge("queue_oldest_seconds", meaning, label, [((one.name,), one.oldest_seconds) for one in queues])
 
 
 def _quotas(quotas: Sequence[QuotaFigures]) -> Iterable[Metric]:

@@ -3,9 +3,14 @@
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Final
 
 from cta_group_core.log_lines import LogFormat
 from cta_group_core.names import DEFAULT_RESOURCE_NAME
+
+WATCH_SECONDS: Final = 40
+"""How long the API server keeps a watch open. It tells the position shortly before the end, where it does so at all,
+and the next watch goes on there; and a connection that somebody dropped without a word is not believed in for long."""
 
 
 class Alignment(StrEnum):
@@ -74,6 +79,8 @@ class Settings:
     """Give it to pods that ask for the resource and name no class; otherwise they are only told."""
     metrics_address: str = "0.0.0.0:9402"
     """``host:port`` of /metrics, /healthz and /readyz; empty: not served."""
+    watch_seconds: int = WATCH_SECONDS
+    """After so long each watch is opened anew; one whose connection is dead is given up five seconds later."""
     kubeconfig: Path | None = None
     """None: the service account of the pod."""
     log_level: str = "info"

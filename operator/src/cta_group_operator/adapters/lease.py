@@ -46,6 +46,7 @@ class LeaderLease:
         self._identity = identity
         self._times = times
         self._renewed: float | None = None
+        self._asked = clock.monotonic()
         self._seen: tuple[str, float] = ("", clock.monotonic())
 
     @property
@@ -53,6 +54,10 @@ class LeaderLease:
         """Tell whether this replica may write now."""
         age = self._clock.monotonic() - self._renewed if self._renewed is not None else None
         return age is not None and age < self._times.renew_within_seconds
+
+    def idle_seconds(self) -> float:
+        """Return how long ago this replica last asked for the lease, whatever came of it."""
+        return self._clock.monotonic() - self._asked
 
     async def acquire(self) -> None:
         """Return when this replica leads."""
@@ -84,7 +89,7 @@ class LeaderLease:
 
     async def _try(self) -> bool:
         """Create, renew or take the lease; False when it is somebody else's or the API server does not answer."""
-        asked = self._clock.monotonic()
+        asked = self._asked = self._clock.monotonic()
         try:
             async with asyncio.timeout(self._times.renew_within_seconds / 2):
                 taken = await self._take()

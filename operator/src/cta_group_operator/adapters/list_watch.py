@@ -1,9 +1,9 @@
 """Follows one kind of objects: a list in pages, then a watch that goes on where it was, in little memory.
 
 Objects are decoded into structs of the few fields that are needed and converted at once; what has nothing to do with
-groups is dropped. A watch that was silent for longer than two bookmarks is opened again: the API server sends none for
-a kind of which nothing ever happened, and none at all for events, so silence is no error, and whether anybody is there
-shows when the new watch is answered. One whose position the API server has forgotten (410) leads to a new list, whose
+groups is dropped. A watch is short and opened again and again: the API server sends no bookmark for a kind of
+which nothing ever happened, and none at all for events, so silence is no error, and whether anybody is there shows when
+the next watch is answered. One whose position the API server has forgotten (410) leads to a new list, whose
 difference tells what was deleted meanwhile.
 """
 
@@ -24,14 +24,14 @@ from cta_group_operator.logs import EventLog
 from cta_group_operator.metrics import Metrics
 from cta_group_operator.ports import Clock
 from cta_group_operator.resources import Resource
+from cta_group_operator.settings import WATCH_SECONDS
 from cta_group_operator.store import Store, Versioned
 
 _log = EventLog(__name__)
 
 PAGE_SIZE: Final = 500
-SILENCE_SECONDS: Final = 150.0
-"""Where bookmarks come, they do about every minute."""
-_WATCH_SECONDS: Final = 290
+_GRACE_SECONDS: Final = 5.0
+"""A watch that is this late with its end is given up."""
 _BACKOFF_SECONDS: Final = (0.2, 5.0)
 
 Struct = TypeVar("Struct", bound=msgspec.Struct)
@@ -72,8 +72,10 @@ class Followed(Generic[Struct, View]):
     store: Store[View]
     query: Mapping[str, str] = field(default_factory=dict)
     """``labelSelector`` or ``fieldSelector``."""
-    silence_seconds: float = SILENCE_SECONDS
-    """A watch that says nothing for so long is opened again."""
+    watch_seconds: int = WATCH_SECONDS
+    """After so long the API server ends a watch."""
+    silence_seconds: float | None = None
+    """A watch that says nothing for so long is opened again; None: a little after its end."""
 
 
 class ListWatch(Generic[Struct, View]):
@@ -88,13 +90,14 @@ class ListWatch(Generic[Struct, View]):
     ) -> None:
         self._client = client
         self._what = followed
+        self._silence_seconds = followed.silence_seconds or followed.watch_seconds + _GRACE_SECONDS
         self._path = followed.resource.path()
         self._clock = clock
         self._metrics = metrics
         self._page = msgspec.json.Decoder(_Page)
         self._event = msgspec.json.Decoder(_WatchEvent)
         self._object: msgspec.json.Decoder[Any] = msgspec.json.Decoder(followed.struct)
-        self._heard = clock.monotonic()
+        self._heard = self._acted = clock.monotonic()
         self.synced = asyncio.Event()
         metrics.decode_errors.labels(kind=self.kind)
         metrics.lists.labels(kind=self.kind)
@@ -108,6 +111,10 @@ class ListWatch(Generic[Struct, View]):
         """Return how long ago the API server said anything about this kind, or took a question about it."""
         return self._clock.monotonic() - self._heard
 
+    def idle_seconds(self) -> float:
+        """Return how long ago this loop last did anything: asked, got an answer, or gave a question up."""
+        return self._clock.monotonic() - self._acted
+
     async def run(self) -> NoReturn:
         """List, watch, and begin again when the position is lost."""
         while True:
@@ -118,6 +125,7 @@ class ListWatch(Generic[Struct, View]):
     async def _list_until_it_works(self) -> str:
         delay, longest = _BACKOFF_SECONDS
         while True:
+            self._acted = self._clock.monotonic()
             try:
                 return await self._list()
             except ApiError as failed:
@@ -131,7 +139,7 @@ class ListWatch(Generic[Struct, View]):
         query = {**self._what.query, "limit": str(PAGE_SIZE)}
         while True:
             page = self._read_page(await self._client.page(self._path, query))
-            self._heard = self._clock.monotonic()
+            self._hear()
             views += [view for raw in page.items or () if (view := self._view(raw)) is not None]
             if not page.metadata.next_page:
                 break
@@ -151,6 +159,7 @@ class ListWatch(Generic[Struct, View]):
         delay, longest = _BACKOFF_SECONDS
         while True:
             before = position[0]
+            self._acted = self._clock.monotonic()
             try:
                 await self._watch(position)
             except Gone:
@@ -168,11 +177,11 @@ class ListWatch(Generic[Struct, View]):
             "watch": "true",
             "allowWatchBookmarks": "true",
             "resourceVersion": position[0],
-            "timeoutSeconds": str(_WATCH_SECONDS),
+            "timeoutSeconds": str(self._what.watch_seconds),
         }
         async with aclosing(self._lines(query)) as lines:
             async for line in lines:
-                self._heard = self._clock.monotonic()
+                self._hear()
                 try:
                     self._take(line, position)
                 except msgspec.MsgspecError as bad:
@@ -182,19 +191,22 @@ class ListWatch(Generic[Struct, View]):
         """Yield what comes until the server ends it, or nothing came for too long."""
         rest = b""
         async with self._client.stream("GET", self._path, query, read_timeout_seconds=None) as answer:
-            self._heard = self._clock.monotonic()
+            self._hear()
             while chunk := await self._chunk(answer.content):
                 *lines, rest = (rest + chunk).split(b"\n")
                 for line in lines:
                     if line:
                         yield line
 
+    def _hear(self) -> None:
+        self._heard = self._acted = self._clock.monotonic()
+
     async def _chunk(self, content: aiohttp.StreamReader) -> bytes:
         try:
-            async with asyncio.timeout(self._what.silence_seconds):
+            async with asyncio.timeout(self._silence_seconds):
                 return await content.readany()
         except TimeoutError:
-            _log.debug("watch_silent", kind=self.kind, seconds=self._what.silence_seconds)
+            _log.debug("watch_silent", kind=self.kind, seconds=self._silence_seconds)
             return b""
 
     def _take(self, line: bytes, position: list[str]) -> None:

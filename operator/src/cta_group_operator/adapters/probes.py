@@ -13,13 +13,18 @@ _log = EventLog(__name__)
 
 
 @asynccontextmanager
-async def serve_probes(address: str, registry: CollectorRegistry, not_ready: Callable[[], str]) -> AsyncIterator[None]:
-    """Serve at ``host:port`` until the block ends. ``not_ready``: why the replica is not ready, empty when it is."""
+async def serve_probes(
+    address: str, registry: CollectorRegistry, *, not_ready: Callable[[], str], not_alive: Callable[[], str]
+) -> AsyncIterator[None]:
+    """Serve at ``host:port`` until the block ends.
+
+    ``not_ready``: why the replica is not ready, empty when it is. ``not_alive``: why it should be started anew.
+    """
     if not address:
         yield
         return
     host, _, port = address.rpartition(":")
-    runner = web.AppRunner(_application(registry, not_ready), access_log=None)
+    runner = web.AppRunner(_application(registry, not_ready, not_alive), access_log=None)
     await runner.setup()
     site = web.TCPSite(runner, host.strip("[]"), int(port))
     try:
@@ -33,17 +38,24 @@ async def serve_probes(address: str, registry: CollectorRegistry, not_ready: Cal
         await runner.cleanup()
 
 
-def _application(registry: CollectorRegistry, not_ready: Callable[[], str]) -> web.Application:
+def _application(
+    registry: CollectorRegistry, not_ready: Callable[[], str], not_alive: Callable[[], str]
+) -> web.Application:
     async def metrics(_: web.Request) -> web.Response:
         return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     async def healthy(_: web.Request) -> web.Response:
-        return web.Response(text="ok\n")
+        if reason := not_alive():
+            _log.error("not_alive", reason=reason)
+        return _answer(reason)
 
     async def ready(_: web.Request) -> web.Response:
-        reason = not_ready()
-        return web.Response(text=f"{reason or 'ok'}\n", status=503 if reason else 200)
+        return _answer(not_ready())
 
     application = web.Application()
     application.add_routes([web.get("/metrics", metrics), web.get("/healthz", healthy), web.get("/readyz", ready)])
     return application
+
+
+def _answer(reason: str) -> web.Response:
+    return web.Response(text=f"{reason or 'ok'}\n", status=503 if reason else 200)

@@ -3,9 +3,12 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import kopf
+
+_GRACE_SECONDS: Final = 5
+_CONNECT_SECONDS: Final = 20
 
 
 def make_registry(login: Callable[[], kopf.ConnectionInfo]) -> kopf.OperatorRegistry:
@@ -19,9 +22,15 @@ def make_registry(login: Callable[[], kopf.ConnectionInfo]) -> kopf.OperatorRegi
     return registry
 
 
-def make_settings() -> kopf.OperatorSettings:
-    """Return settings measured with thousands of objects: lists in pages, workers that end soon, nothing posted."""
+def make_settings(watch_seconds: int) -> kopf.OperatorSettings:
+    """Return settings measured with thousands of objects: lists in pages, workers that end soon, nothing posted.
+
+    Watches are as short as those of the other kinds, so that one whose connection is dead is not believed in for long.
+    """
     settings = kopf.OperatorSettings()
+    settings.watching.server_timeout = watch_seconds
+    settings.watching.inactivity_timeout = watch_seconds + _GRACE_SECONDS
+    settings.networking.connect_timeout = _CONNECT_SECONDS
     settings.watching.chunk_size = 200
     settings.queueing.idle_timeout = 0.5
     settings.scanning.disabled = True  # the kinds are there before kopf starts
@@ -29,8 +38,10 @@ def make_settings() -> kopf.OperatorSettings:
     return settings
 
 
-async def run_kopf(registry: kopf.OperatorRegistry, started: Callable[[], None]) -> None:
+async def run_kopf(registry: kopf.OperatorRegistry, started: Callable[[], None], *, watch_seconds: int) -> None:
     """Run until cancelled. ``started`` is called when kopf has put its own signal handlers in place.
+
+    ``watch_seconds``: after so long the API server ends a watch.
 
     When it ends, kopf cancels every task that did not exist when this was called.
     """
@@ -39,7 +50,7 @@ async def run_kopf(registry: kopf.OperatorRegistry, started: Callable[[], None])
     # By itself kopf asks for the user's name, and a container's user has none.
     identity: Any = "cta-group-operator"
     tasks = await kopf.spawn_tasks(
-        registry=registry, settings=make_settings(), clusterwide=True, standalone=True, identity=identity
+        registry=registry, settings=make_settings(watch_seconds), clusterwide=True, standalone=True, identity=identity
     )
     started()
     await kopf.run_tasks(tasks, ignored=existing)

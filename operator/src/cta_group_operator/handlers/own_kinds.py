@@ -70,6 +70,7 @@ class OwnKinds:
         for kind in self._kinds:
             metrics.decode_errors.labels(kind=kind.resource.kind)
             metrics.lists.labels(kind=kind.resource.kind)
+        self._acted = clock.monotonic()
         self._heard = {kind.resource.kind: clock.monotonic() for kind in self._kinds}
 
     def event_ages_seconds(self) -> dict[str, float]:
@@ -77,8 +78,13 @@ class OwnKinds:
         now = self._clock.monotonic()
         return {kind: now - heard for kind, heard in self._heard.items()}
 
+    def idle_seconds(self) -> float:
+        """Return how long ago a list was last begun, whatever came of it."""
+        return self._clock.monotonic() - self._acted
+
     async def list_all(self) -> None:
         """List every kind once; raises ApiError, NotFound when the CRDs are not installed."""
+        self._acted = self._clock.monotonic()
         for kind in self._kinds:
             await self._list(kind)
 

@@ -29,6 +29,7 @@ from cta_group_operator.reconcile.replan import Replan
 from cta_group_operator.reconcile.showing import SHOWN, Showing
 from cta_group_operator.reconcile.turns import Turns
 from cta_group_operator.reconcile.view import ClusterView
+from cta_group_operator.reconcile.waits import Waits
 from cta_group_operator.resources import PODS
 from cta_group_operator.settings import Settings
 
@@ -76,6 +77,7 @@ class Placement:
         self._promises: dict[str, Promise] = {}
         self._words = RefusalWords(clock, self._plan_again)
         self._turns = Turns(clock)
+        self._waits = Waits(clock, metrics)
         self._showing = Showing(clock, events, settings.scale_up_after_seconds, self._plan_again)
         self._replan = Replan(
             view,
@@ -112,6 +114,7 @@ class Placement:
         self._promises.clear()
         self._words.clear()
         self._turns.complete()
+        self._waits.clear()
         self._showing.forget()
         self._replan.forget()
         self._reports.clear()
@@ -139,6 +142,7 @@ class Placement:
         if before is not None and (gone or (after is not None and not is_gated(after))):
             self._promises.pop(before.ref.uid, None)
             self._reports.forget(before)
+            self._waits.forget(before.ref.uid)
             self._showing.forget(before.ref.uid)
         if before is not None and (gone or (after is not None and after.node is not None)):
             self._reports.bypassed.pop(before.ref.uid, None)
@@ -157,6 +161,7 @@ class Placement:
             return
         this = _Round(Offers(self._view, self._promises if self._enabled else {}))
         begun = turn = self._clock.monotonic()
+        self._waits.begin(waiting)
         for pod in waiting:
             if (now := self._clock.monotonic()) - turn > _TURN_SECONDS:
                 await asyncio.sleep(0)
@@ -234,6 +239,7 @@ class Placement:
             self.plans.mark(PLAN, 0.2)
             return
         self._metrics.released.inc()
+        self._waits.end(uid)
         _log.info("released", pod=pod.ref, groups=pod.groups, nodes=",".join(promise.nodes))
         if shown:
             await self._showing.announce(pod)

@@ -44,6 +44,8 @@ class WorkQueue(Generic[Key]):
         self._running: dict[Key, asyncio.Task[None]] = {}
         self._changed = asyncio.Event()
         self._takes_marks = True
+        self._progress = clock.monotonic()
+        """When a round ended last, or there was nothing to do."""
 
     def rest(self) -> None:
         """Forget every appointment and take no mark until :meth:`wake`: where nobody works they would pile up."""
@@ -55,6 +57,7 @@ class WorkQueue(Generic[Key]):
     def wake(self) -> None:
         """Take marks again."""
         self._takes_marks = True
+        self._progress = self._clock.monotonic()
 
     def mark(self, key: Key, after_seconds: float = 0.0) -> None:
         """Have a round for ``key``, not before ``after_seconds``; an earlier appointment stays."""
@@ -71,6 +74,22 @@ class WorkQueue(Generic[Key]):
         """Tell whether nothing is due now and nothing runs."""
         now = self._clock.monotonic()
         return not self._running and all(due > now for due in self._due.values())
+
+    @property
+    def depth(self) -> int:
+        """How many keys are due now or worked on."""
+        now = self._clock.monotonic()
+        return len(self._running.keys() | {key for key, due in self._due.items() if due <= now})
+
+    def oldest_seconds(self) -> float:
+        """Return for how long the oldest of those keys is due or worked on; 0 when there is none."""
+        now = self._clock.monotonic()
+        waiting = [due for due in self._due.values() if due <= now]
+        return now - min([*waiting, *(self._started.get(key, now) for key in self._running)], default=now)
+
+    def stalled_seconds(self) -> float:
+        """Return for how long there was something to do and no round ended."""
+        return min(self.oldest_seconds(), self._clock.monotonic() - self._progress)
 
     async def run(self) -> NoReturn:
         """Work for ever. Cancelling it cancels the rounds that run; what they were for stays marked.
@@ -119,6 +138,7 @@ class WorkQueue(Generic[Key]):
         else:
             self._failures.pop(key, None)
         finally:
+            self._progress = self._clock.monotonic()
             del self._running[key]
             self._forget_start_of(key)
             self._changed.set()

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
-from cta_group_operator.metrics import Figures, Metrics, QuotaFigures
+from cta_group_operator.metrics import Figures, Metrics
 from cta_group_operator.ports import (
     Clock,
     ControllerView,
@@ -17,6 +17,7 @@ from cta_group_operator.ports import (
 )
 from cta_group_operator.reconcile.denied import Denials
 from cta_group_operator.reconcile.events import EventWriter
+from cta_group_operator.reconcile.figures import queue_figures, quota_figures
 from cta_group_operator.reconcile.node_labels import NodeLabeller
 from cta_group_operator.reconcile.placement import PLAN, Placement
 from cta_group_operator.reconcile.queue import WorkQueue
@@ -153,6 +154,10 @@ class Work:
         queues = {name: queue.run for name, queue in self._queues.items()}
         return {**queues, "pods without the label": self.slipped.run}
 
+    def stalled_seconds(self) -> dict[str, float]:
+        """Return for each queue for how long there was something to do and no round ended."""
+        return {name: queue.stalled_seconds() for name, queue in self._queues.items()}
+
     def _mark_everything(self) -> None:
         self._quota_marks.mark_everything()
         self._workload_marks.mark_everything()
@@ -164,23 +169,13 @@ class Work:
 
     def figures(self) -> Figures:
         """Return what the metrics tell of the cluster."""
-        quotas = [
-            QuotaFigures(
-                one.ref.name,
-                hard=one.spec.groups,
-                used=one.status.used,
-                pending=one.status.pending,
-                borrowed=one.status.borrowed,
-                lent=one.status.lent,
-            )
-            for one in self._view.quotas
-        ]
         return Figures(
             leader=True,
-            quotas=quotas,
+            quotas=quota_figures(self._view),
             workloads=tuple(self._explainer.figures.values()),
             waiting=self.placement.waiting,
             without_webhook=self.slipped.count,
+            queues=queue_figures(self._queues),
         )
 
     async def _explain(self, top: ObjectRef) -> None:
