@@ -126,11 +126,13 @@ async def test_two_hundred_pods_at_once(
     chance: random.Random,
 ) -> None:
     """No kubelet refuses a pod, and in the end every pod runs that any node has room for."""
-    with running_operator(operator_kubeconfig, NAMESPACE, tmp_path):
+    with running_operator(operator_kubeconfig, NAMESPACE, tmp_path) as operator:
         async with load_of(control_plane, cluster, chance) as load:
             await load.create_all()
             await load.settle()
             load.check()
+            placed = operator.metric("cta_group_placement_seconds_count")
+            assert placed == operator.metric("cta_group_placement_released_total") == len(load.kubelets.running)
 
 
 async def test_operators_killed_at_full_load(

@@ -197,20 +197,6 @@ def holder(api: ApiClient, namespace: str) -> Any:
     return found["spec"].get("holderIdentity")
 
 
-@pytest.mark.usefixtures("kinds")
-def test_api_server_restart(
-    cluster: GpuCluster, control_plane: ControlPlane, operator_kubeconfig: Path, tmp_path: Path
-) -> None:
-    """The operator lives through a restart of the API server and goes on where it was."""
-    with running_operator(operator_kubeconfig, NAMESPACE, tmp_path) as operator:
-        cluster.declare_quota(64)
-        cluster.wait_enforced(64)
-        control_plane.restart_component("kube-apiserver", SIGKILL)
-        cluster.api.patch(f"{OURS}/ctaquotas/{cluster.quotas[0]}", {"spec": {"groups": 96}})
-        cluster.wait_enforced(96)
-        assert operator.process.poll() is None, operator.log
-
-
 def test_placement_off(cluster: GpuCluster, operator_kubeconfig: Path, tmp_path: Path) -> None:
     """With placement off a gate that is there is taken off without choosing a node."""
     node = cluster.add_node("one", [held(128)])

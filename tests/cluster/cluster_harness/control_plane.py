@@ -6,6 +6,7 @@ It changes nothing on the machine and needs no root. Objects behave as in any cl
         control_plane.admin_kubeconfig        # Path; for kubectl, helm and kubernetes.config.load_kube_config
         control_plane.server                  # "https://127.0.0.1:PORT"
         control_plane.api                     # ApiClient: the API as plain JSON, as an administrator
+        control_plane.etcd                    # "http://127.0.0.1:PORT"
         control_plane.certificate_authority   # Path of its CA certificate
         control_plane.stop_component("kube-controller-manager")    # SIGTERM; signal=signal.SIGKILL for a crash
         control_plane.start_component("kube-controller-manager")   # as before, and waits until it works
@@ -46,6 +47,7 @@ class ControlPlane(Running):
     def __init__(self, machine: Machine, spec: ControlPlaneSpec) -> None:
         authority = spec.credentials.authority.files.certificate
         self.server = f"https://{LOOPBACK}:{spec.ports.api_server}"
+        self.etcd = f"http://{LOOPBACK}:{spec.ports.etcd_client}"
         self.certificate_authority = authority
         self.admin_kubeconfig = write_kubeconfig(
             spec.folder / "admin.kubeconfig", self.server, authority, spec.credentials.admin
