@@ -25,9 +25,10 @@ def operator(
     operator_kubeconfig: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[OperatorProcess]:
-    """Run an operator that replans soon."""
+    """Run an operator that replans, and shows pods to an autoscaler, soon."""
     folder = tmp_path_factory.mktemp("operator")
-    with running_operator(operator_kubeconfig, NAMESPACE, folder, "--replan-after-seconds=2") as running:
+    flags = ("--replan-after-seconds=2", "--scale-up-after-seconds=1")
+    with running_operator(operator_kubeconfig, NAMESPACE, folder, *flags) as running:
         yield running
 
 
@@ -148,3 +149,33 @@ def test_a_pod_that_nobody_makes_again_is_told_and_stays(cluster: GpuCluster) ->
     cluster.api.delete(f"{occupant}?gracePeriodSeconds=0")
     assert wait_for(lambda: cluster.node_of("alone"), "the pod to be bound", 60) == node
     assert cluster.pod("alone")["metadata"]["uid"] == uid
+
+
+def test_what_fits_nowhere_is_shown_to_an_autoscaler(cluster: GpuCluster) -> None:
+    """A pod without room is released without a node, unschedulable as autoscalers look for it, and takes a new node."""
+    node = cluster.add_node("full", [])
+    cluster.create_pod("holder", 128)
+    assert cluster.wait_bound("holder") == node
+    cluster.publish(node, [held(128, "holder", cluster.namespace)])
+    cluster.create_pod("large", 96)
+
+    def shown() -> bool:
+        pod = cluster.pod("large")
+        told = [one.get("reason") for one in pod["status"].get("conditions", ()) if one["type"] == "PodScheduled"]
+        return told == ["Unschedulable"] and not pod["spec"].get("schedulingGates")
+
+    wait_for(shown, "the pod to be unschedulable", PATIENCE_SECONDS)
+    assert "affinity" not in cluster.pod("large")["spec"]
+    wait_for(lambda: "ShownToAutoscaler" in dict(cluster.events("Pod", "large")), "the event", PATIENCE_SECONDS)
+    new = cluster.add_node("new", [])
+    assert cluster.wait_bound("large") == new
+
+
+def test_what_the_scheduler_would_bind_to_pieces_is_not_shown(cluster: GpuCluster) -> None:
+    """While groups are left in pieces that make up the request, the pod stays gated and is told why."""
+    node = cluster.add_node("pieces", [held(64)], [held(64)])
+    cluster.create_pod("large", 96)
+    cluster.wait_told("Pod", "large", "not shown to the autoscaler", f"would bind it to {node}")
+    assert cluster.pod("large")["spec"]["schedulingGates"]
+    cluster.publish(node, [held(64)], [])
+    assert cluster.wait_bound("large") == node

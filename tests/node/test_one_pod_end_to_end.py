@@ -18,7 +18,6 @@ from cta_group_core.names import (
     ENV_MPS_PERCENTAGE,
     ENV_MPS_PIPE_DIRECTORY,
     ENV_VISIBLE_DEVICES,
-    GATE_PLACEMENT,
 )
 from cta_group_core.plan import plan_slice
 from cta_group_core.profiles import profile_named
@@ -150,25 +149,6 @@ def test_a_size_that_no_gpu_takes_is_refused_by_the_node_where_the_policy_is_off
     assert "8 to 128 in steps of 8" in pod["status"]["message"]
 
 
-def test_a_pod_that_fits_no_single_gpu_waits_with_a_reason_and_runs_when_there_is_room(team: Team) -> None:
-    """96 groups wait while every GPU has 64 free, are told asked, free and what fits, and run when one GPU is free."""
-    holders = _leave_half_of_each_gpu_free(team)
-    team.start_pod("large", 96)
-    text = team.wait_explained("pod/large", "96", "64 of 128", "largest request that fits now is 64")
-    assert GATE_PLACEMENT in str(team.pod("large")["spec"]["schedulingGates"]), text
-    team.tools.kubectl("-n", team.namespace, "delete", "pod", holders[0])
-    team.wait_running("large")
-
-
-def test_the_node_refuses_what_fits_no_single_gpu_when_nobody_placed_it(team: Team) -> None:
-    """A pod of 96 that is bound by hand gets the plugin's own sentence: asked, free per GPU, what fits."""
-    _leave_half_of_each_gpu_free(team)
-    team.start_pod("large", 96, nodeName=_node_name(team.tools))
-    message = team.wait_phase("large", "Failed")["status"]["message"]
-    for fact in ("asked for 96 groups", "64 of 128", "largest request that fits now is 64"):
-        assert fact in message
-
-
 def test_a_kubelet_restart_leaves_a_running_pod_and_the_resource(team: Team, cluster: Cluster) -> None:
     """After a restart of the kubelet the plugin registers again, and the pod lives on in the same container."""
     team.start_pod("steady", 32)
@@ -201,16 +181,3 @@ def _is_let_in(team: Team, groups: int) -> bool:
             raise
         return False
     return True
-
-
-def _leave_half_of_each_gpu_free(team: Team) -> list[str]:
-    """Fill every GPU by two pods of 64, then end one on each; return the pods that are left."""
-    names = [f"half-{number}" for number in range(16)]
-    for name in names:
-        team.start_pod(name, 64)
-    team.wait_running(*names)
-    wait_for(lambda: all(gpu["free"] == 0 for gpu in gpus(team.tools)), "every GPU to be full", 60)
-    holders = [[it["pod"] for it in gpu["allocations"]] for gpu in gpus(team.tools)]
-    team.tools.kubectl("-n", team.namespace, "delete", "pod", *(first for first, _ in holders))
-    wait_for(lambda: all(gpu["free"] == 64 for gpu in gpus(team.tools)), "half of every GPU to be free", 60)
-    return [second for _, second in holders]
