@@ -131,7 +131,21 @@ def test_resource_has_the_name_that_the_nodes_give_it(capsys: pytest.CaptureFixt
 
 
 def test_kind_without_a_template_cannot_be_read() -> None:
-    """A CronJob keeps its template deeper; without the operator's word there is no answer."""
+    """Where no template can be found and the operator has not written, there is no answer."""
     reader = FakeClusterReader(controllers=[("CronJob", Controller.model_validate({"metadata": metadata("web")}))])
     with pytest.raises(NotFound, match="no CTAWorkload tells of cronjob/web"):
         show_explanation(reader, "cronjob/web", namespace="team-a", as_json=False)
+
+
+def test_kinds_that_keep_their_template_deeper(capsys: pytest.CaptureFixture[str]) -> None:
+    """A CronJob wants no pods itself, a LeaderWorkerSet wants whole groups, a DaemonSet one pod a node."""
+    template = {"spec": pod_spec()}
+    specs: dict[str, dict[str, object]] = {
+        "CronJob": {"spec": {"jobTemplate": {"spec": {"template": template}}}},
+        "LeaderWorkerSet": {"spec": {"replicas": 2, "leaderWorkerTemplate": {"size": 3, "workerTemplate": template}}},
+        "DaemonSet": {"spec": {"template": template}, "status": {"desiredNumberScheduled": 5}},
+    }
+    for kind, wanted in (("CronJob", 0), ("LeaderWorkerSet", 6), ("DaemonSet", 5)):
+        made = Controller.model_validate({"metadata": metadata("web"), **specs[kind]})
+        found = answer(capsys, FakeClusterReader(controllers=[(kind, made)]), f"{kind}/web")
+        assert (found["groupsPerPod"], found["replicasWanted"]) == (32, wanted)

@@ -6,7 +6,11 @@ from dataclasses import dataclass
 from cta_group_cli.kinds import Reference
 from cta_group_cli.ports import Quota
 from cta_group_cli.table import table
-from cta_group_core.nodes import Condition, ConditionStatus
+from cta_group_cli.workload_words import facts_of
+from cta_group_core.nodes import Condition
+from cta_group_core.workload import WorkloadStatus
+
+_FACTS = {"ceiling", "rollout", "server"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,8 @@ class Answer:
     quotas: Sequence[Quota] = ()
     remarks: Sequence[str] = ()
     """Further sentences, such as what the pod's workload says."""
+    told: WorkloadStatus | None = None
+    """What the operator wrote, where it did."""
 
     def as_json(self) -> dict[str, object]:
         """Return the facts for programs."""
@@ -43,6 +49,9 @@ class Answer:
             "conditions": [condition.as_api() for condition in self.conditions],
             "quotas": [_quota_facts(quota, self.reference.namespace) for quota in self.quotas],
             "remarks": list(self.remarks),
+            **(
+                {} if self.told is None else {name: fact for name, fact in self.told.as_api().items() if name in _FACTS}
+            ),
         }
 
     def as_text(self) -> str:
@@ -59,6 +68,7 @@ class Answer:
     def _numbers(self) -> str:
         facts = {"groups per pod": f"{self.groups_per_pod}", "pods": f"{self.running} of {self.wanted} running"}
         facts |= {f"quota {quota.name}": _quota_words(quota, self.reference.namespace) for quota in self.quotas}
+        facts |= {} if self.told is None else facts_of(self.told)
         facts |= {"told by": self.source}
         width = max(map(len, facts)) + 1
         return "\n".join(f"{name + ':':<{width}} {fact}" for name, fact in facts.items())
@@ -66,11 +76,6 @@ class Answer:
 
 def _condition(condition: Condition) -> tuple[str, str, str, str]:
     return (condition.type, condition.status.value, condition.reason, condition.last_transition_time or "-")
-
-
-def is_in_the_way(condition: Condition) -> bool:
-    """Tell whether a condition of a workload asks for a person."""
-    return condition.status is ConditionStatus.FALSE
 
 
 def _quota_facts(quota: Quota, namespace: str) -> dict[str, object]:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cta_group_cli.answer import Answer, is_in_the_way
+from cta_group_cli.answer import Answer
 from cta_group_cli.errors import NotFound
 from cta_group_cli.exits import Exit
 from cta_group_cli.kinds import POD, Reference, kind_called
@@ -12,8 +12,9 @@ from cta_group_cli.objects import Controller, Pod
 from cta_group_cli.observed import groups_of, is_gated, is_stuck, pod_facts, pods_of, workload_facts
 from cta_group_cli.pod_words import admission_remarks, pod_conditions, pod_remarks
 from cta_group_cli.ports import ClusterReader, Node, Quota
-from cta_group_cli.quota import covers
+from cta_group_cli.quota import covers, room_words
 from cta_group_cli.terminal import say
+from cta_group_cli.workload_words import is_in_the_way, warnings_of
 from cta_group_core.explain import WorkloadFacts, explain
 from cta_group_core.names import DEFAULT_RESOURCE_NAME, GATE_PLACEMENT
 from cta_group_core.workload import WorkloadStatus, object_name
@@ -49,7 +50,18 @@ def answer_for(reader: ClusterReader, reference: Reference) -> Answer:
         return _of_controller(reader, reference, made_by, why=_NO_OPERATOR)
     raise NotFound(
         f"{reference} is not in namespace {reference.namespace}, and no CTAWorkload tells of it (-n: another)"
+        f"{_about_refused_pods(reader, reference)}"
     )
+
+
+def _about_refused_pods(reader: ClusterReader, reference: Reference) -> str:
+    """Say what can be known of a pod that never came to be: nothing of it, only of what may have refused it."""
+    if reference.kind is not POD:
+        return ""
+    space = reference.namespace
+    left = (f"CTAQuota {one.name} has {room_words(one, space)}" for one in _quotas(reader, space))
+    told = ("a pod that nobody controls leaves nothing when it is refused: its creator got the reason", *left)
+    return f"; {'; '.join(told)}"
 
 
 def _chain(reader: ClusterReader, reference: Reference, found: Pod | Controller | None) -> Sequence[Reference]:
@@ -96,7 +108,8 @@ def _by_operator(
         running=status.replicas_running,
         conditions=status.conditions,
         quotas=_quotas(reader, reference.namespace),
-        remarks=(*belongs, *_about_admission(pods)),
+        remarks=(*belongs, *warnings_of(status.conditions), *_about_admission(pods)),
+        told=status,
     )
 
 
@@ -107,9 +120,10 @@ def _about_admission(pods: Sequence[Pod]) -> Sequence[str]:
 
 def _of_controller(reader: ClusterReader, reference: Reference, made_by: Controller, *, why: str) -> Answer:
     resource = _resource_name(reader)
-    if made_by.spec.template is None:
+    template = made_by.spec.pod_template
+    if template is None:
         raise NotFound(f"no CTAWorkload tells of {reference}, and what its pods ask for cannot be read here")
-    facts = workload_facts(reader, made_by, made_by.spec.template, resource)
+    facts = workload_facts(reader, made_by, template, resource)
     if not facts.groups_per_pod:
         return _asks_for_none(reference, resource)
     return _observed(reader, reference, facts, remarks=(why, *_about_admission(pods_of(reader, made_by))))

@@ -126,18 +126,58 @@ class PodTemplate(ApiModel):
     spec: PodSpec = PodSpec()
 
 
+class JobSpec(ApiModel):
+    """spec of a Job."""
+
+    template: PodTemplate | None = None
+
+
+class JobTemplate(ApiModel):
+    """What a CronJob makes Jobs from."""
+
+    spec: JobSpec = JobSpec()
+
+
+class GroupTemplate(ApiModel):
+    """What a LeaderWorkerSet makes each of its groups from."""
+
+    size: int = 1
+    worker_template: PodTemplate | None = None
+
+
 class ControllerSpec(ApiModel):
-    """How many pods a controller wants; a Job says it in other words than the rest."""
+    """How many pods a controller wants; some kinds say it in other words than the rest."""
 
     replicas: int | None = None
     parallelism: int | None = None
     template: PodTemplate | None = None
+    job_template: JobTemplate | None = None
+    leader_worker_template: GroupTemplate | None = None
+
+    @property
+    def pod_template(self) -> PodTemplate | None:
+        """What its pods are made from, wherever the kind has it; the workers' for a LeaderWorkerSet."""
+        if self.job_template is not None:
+            return self.job_template.spec.template
+        if self.leader_worker_template is not None:
+            return self.leader_worker_template.worker_template
+        return self.template
+
+    @property
+    def wanted(self) -> int:
+        """Pods that it wants now; 0 for a CronJob, whose Jobs want them."""
+        if self.job_template is not None:
+            return 0
+        said = next((count for count in (self.replicas, self.parallelism) if count is not None), 1)
+        return said * (1 if self.leader_worker_template is None else self.leader_worker_template.size)
 
 
 class ControllerStatus(ApiModel):
     """What a controller tells."""
 
     conditions: tuple[ObjectCondition, ...] = ()
+    desired_number_scheduled: int | None = None
+    """Of a DaemonSet: one pod for each node that it is for."""
 
 
 class Controller(ApiModel):

@@ -117,9 +117,8 @@ def _is_made_by(made: Pod | Controller, makers: set[str]) -> bool:
 
 
 def _wanted(made_by: Controller) -> int:
-    spec = made_by.spec
-    said = next((count for count in (spec.replicas, spec.parallelism) if count is not None), None)
-    return 1 if said is None else said
+    nodes = made_by.status.desired_number_scheduled
+    return made_by.spec.wanted if nodes is None else nodes
 
 
 def _told_by_sets(makers: Iterable[Controller]) -> str:

@@ -34,6 +34,13 @@ def covers(quota: Quota, namespace: str) -> bool:
     return any(share.name == namespace for share in quota.status.namespaces)
 
 
+def room_words(quota: Quota, namespace: str) -> str:
+    """Say what is left of a quota, in all and in one of its namespaces."""
+    here = next((share for share in quota.status.namespaces if share.name == namespace), None)
+    part = "" if here is None else f", {max(0, here.hard - here.used)} of {here.hard} in namespace {namespace}"
+    return f"{max(0, quota.spec.groups - quota.status.used)} of {quota.spec.groups} groups left{part}"
+
+
 def _facts(quotas: Sequence[Quota]) -> dict[str, object]:
     facts = [{"name": one.name, "spec": one.spec.as_api(), "status": one.status.as_api()} for one in quotas]
     return {"quotas": facts}
