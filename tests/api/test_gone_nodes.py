@@ -15,11 +15,18 @@ from chart_rendering import NAMESPACE, render
 from cluster_harness.api_client import ApiClient, Json
 from cluster_harness.control_plane import ControlPlane
 from cluster_harness.waiting import wait_for
-from cta_group_core.names import ANNOTATION_REPAIRED, DEFAULT_RESOURCE_NAME
+from cta_group_core.names import ANNOTATION_REPAIRED, CONDITION_REPORTING, DEFAULT_RESOURCE_NAME
 from cta_group_plugin.adapters.api_server import ApiServer
 from cta_group_plugin.adapters.kube_api import KubeNodeApi
 from cta_group_plugin.errors import ApiUnavailable
-from cta_group_plugin.report import UNHEALTHY, AllocationReport, EnforcementReport, GpuReport, NodeReport
+from cta_group_plugin.report import (
+    UNHEALTHY,
+    AllocationReport,
+    ConditionReport,
+    EnforcementReport,
+    GpuReport,
+    NodeReport,
+)
 from gpu_cluster import CAPACITY, OURS, GpuCluster
 from kubectl import Kubectl
 from operator_fixtures import cluster, kinds, operator, operator_kubeconfig
@@ -173,6 +180,26 @@ def test_a_new_machine_under_the_name_inherits_neither_tenants_nor_health(fleet:
     fleet.wait_collected()
     (left,) = fleet.ctanodes().values()
     assert [owner["uid"] for owner in left["metadata"]["ownerReferences"]] == [last]
+
+
+def test_what_the_operator_says_on_a_ctanode_outlives_the_plugins_next_word(fleet: Fleet) -> None:
+    """The plugin applies its own conditions; the operator's, that it is silent, is the operator's to turn."""
+    name = f"{fleet.prefix}-silent"
+    uid = fleet.add(name)
+    plugin = fleet.plugin(name, uid)
+    own = ConditionReport("Registered", "True", "Registered", "", "2026-01-01T00:00:00Z")
+    asyncio.run(plugin.apply(replace(_report(_H100), conditions=(own,))))
+    silent = {"type": CONDITION_REPORTING, "status": "False", "reason": "PluginSilent"}
+    status = f"{OURS}/ctanodes/{name}/status"
+    there = fleet.api.get(f"{OURS}/ctanodes/{name}")["status"]["conditions"]
+    fleet.api.patch(status, {"status": {"conditions": [*there, silent]}})
+    asyncio.run(plugin.apply(replace(_report(_FULL), conditions=(own,))))
+    told = fleet.api.get(f"{OURS}/ctanodes/{name}")["status"]
+    assert told["free"] == 0
+    assert {one["type"]: one["status"] for one in told["conditions"]} == {
+        "Registered": "True",
+        CONDITION_REPORTING: "False",
+    }
 
 
 def test_no_pod_is_sent_to_a_machine_by_what_another_said(

@@ -187,7 +187,7 @@ def test_each_scenario_sets_only_values_that_exist(scenario: str) -> None:
     jsonschema.validate(yaml.safe_load(path.read_text()), SCHEMA)
 
 
-_BESIDE = {"operatorWrites": ("cta-group-operator-wakes", "cta-group-operator-deletes")}
+_BESIDE = {"operatorWrites": ("cta-group-operator-wakes", "cta-group-operator-deletes", "cta-group-operator-reports")}
 """Further policies of one switch."""
 
 

@@ -5,6 +5,7 @@ No kubelet and no plugin runs. The scheduler is real, so a pod is bound for real
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -99,10 +100,16 @@ class GpuCluster:
     def _is_labelled(self, node: str) -> bool:
         return "ctagroup.dev/groups-per-gpu" in self.api.get(f"/api/v1/nodes/{node}")["metadata"]["labels"]
 
-    def publish(self, node: str, *tenants: Sequence[Allocation]) -> None:
-        """Write the CTANode's status, as the plugin does when its tenants change."""
+    def publish(self, node: str, *tenants: Sequence[Allocation], minutes_ago: int | None = None) -> None:
+        """Write the CTANode's status, as the plugin does when its tenants change; ``minutes_ago``: confirmed then."""
         gpus = tuple(h100(node, index, one) for index, one in enumerate(tenants))
-        status = NodeStatus(resource_name=DEFAULT_RESOURCE_NAME, simulated=True, gpus=gpus).with_totals()
+        moment = None if minutes_ago is None else datetime.now(UTC) - timedelta(minutes=minutes_ago)
+        status = NodeStatus(
+            resource_name=DEFAULT_RESOURCE_NAME,
+            simulated=True,
+            gpus=gpus,
+            confirmed_at=moment and rfc3339(moment),
+        ).with_totals()
         self.api.patch(f"{OURS}/ctanodes/{node}/status", {"status": status.as_api()})
 
     def declare_quota(self, groups: int, *namespaces: str, name: str | None = None, **more: Any) -> str:
@@ -234,6 +241,11 @@ class GpuCluster:
         ):
             if self.api.find(path):
                 self.api.delete(path)
+
+
+def rfc3339(moment: datetime) -> str:
+    """Return a moment as Kubernetes writes it."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def versions(items: Iterable[Json]) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """When CTANode is written, and when not."""
 
 import asyncio
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -119,6 +120,24 @@ async def test_unchanged_account_is_confirmed_from_time_to_time(state: NodeState
     async with in_background(publisher(state, api, confirm=0.02).run):
         await api.until_attempts(3)
     assert len(set(api.applied)) == 1
+
+
+async def test_what_does_not_change_is_confirmed_every_five_minutes(state: NodeState, api: WatchedApi) -> None:
+    """The moment in it stays for five minutes, so that the API server writes nothing; clocks may jump."""
+    now = [1_800_000_000.0]
+    state.learn_devices(node_of(1), offer(1), {})
+    made = Publisher(
+        state, api, STATUS, Metrics("test"), least_seconds=0.001, confirm_seconds=0.01, wall_clock=lambda: now[0]
+    )
+    async with in_background(made.run):
+        for moment in (now[0], now[0] + 299, now[0] + 300, now[0] - 1000):
+            now[0] = moment
+            await api.until_attempts(api.attempts + 2)
+    moments = list(dict.fromkeys(status.confirmed_at for status in api.applied))
+    assert moments == ["2027-01-15T08:00:00Z", "2027-01-15T08:05:00Z", "2027-01-15T07:43:20Z"]
+    assert {replace(status, confirmed_at=None) for status in api.applied} == {
+        replace(api.applied[0], confirmed_at=None)
+    }
 
 
 async def test_word_of_a_person_is_passed_on_and_asked_for_often_while_a_gpu_is_in_trouble(

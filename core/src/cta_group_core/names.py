@@ -66,6 +66,9 @@ ANNOTATION_POKED: Final = f"{API_GROUP}/poked"
 CONDITION_REGISTERED: Final = "Registered"
 """True while kubelet knows the plugin; a pod that comes while it is False is failed by kubelet for good."""
 
+CONDITION_REPORTING: Final = "Reporting"
+"""False when the node's plugin has not confirmed the CTANode for long. Written by the operator where it ever was so."""
+
 # --- environment of a container that holds groups, for people
 ENV_COUNT: Final = "CTA_GROUP_COUNT"
 ENV_CAPACITY: Final = "CTA_GROUP_CAPACITY"

@@ -33,6 +33,8 @@ class NodeOffer:
     """Requests of pods that were released to this node and that its plugin does not report yet."""
     load: Load = field(default_factory=Load)
     """What known pods take of it; the scheduler knows the others."""
+    remark: str = ""
+    """What is to be known of what is said about the node; empty: nothing."""
     closed: str = ""
     """Why no pod may be released there at the moment, whatever is free; empty when pods may."""
     kept: tuple[str, ...] = ()
@@ -165,7 +167,7 @@ def _refused(offer: NodeOffer, requests: Sequence[int], refused: RequestRefused)
     if isinstance(refused, RequestNotAllowed) and not offer.kept:
         told = "; ".join(filter(None, (_never(rooms, requests), offer.out)))
         return Verdict(offer.facts.name, None, told, ever=False, largest=largest_fit(rooms))
-    told = "; ".join(filter(None, (describe_free(rooms), describe_fit(rooms), *offer.kept, offer.out)))
+    told = "; ".join(filter(None, (describe_free(rooms), describe_fit(rooms), *offer.kept, offer.out, offer.remark)))
     return Verdict(offer.facts.name, None, told, largest=largest_fit(rooms))
 
 

@@ -176,6 +176,8 @@ class NodeStatus(ApiModel):
     resource_name: str
     node_uid: str | None = None
     """Of the Node that this was written for; a Node of the same name with another uid is another machine."""
+    confirmed_at: str | None = None
+    """When the plugin last said that this is so, RFC 3339; a plugin of an earlier version does not say."""
     driver_version: str | None = None
     cuda_version: str | None = None
     simulated: bool = False
@@ -196,6 +198,10 @@ class NodeStatus(ApiModel):
     def is_of(self, node_uid: str) -> bool:
         """Tell whether this speaks of the Node with that uid; a plugin of an earlier version does not say of which."""
         return self.node_uid in {None, node_uid}
+
+    def says_the_same(self, other: "NodeStatus") -> bool:
+        """Tell whether both say the same of the node, if at other times."""
+        return self.model_copy(update={"confirmed_at": other.confirmed_at}) == other
 
     def rooms(self) -> list[GpuRoom]:
         """Return the GPUs that new groups can be promised on."""

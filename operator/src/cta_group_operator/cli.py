@@ -108,6 +108,8 @@ def _add_cluster_options(options: Options) -> None:
     options.add("--replan-after-seconds", whole_number(1, 3600), 30, meaning, "SECONDS")
     meaning = "how long a pod may find no room before an autoscaler is shown it, released without a node; 0: never"
     options.add("--scale-up-after-seconds", whole_number(0, 3600), 0, meaning, "SECONDS")
+    meaning = "age at which what a node's plugin said is not believed in full any more; plugins confirm it every 300 s"
+    options.add("--stale-node-seconds", whole_number(1, 86400), _DEFAULT.stale_node_seconds, meaning, "SECONDS")
     meaning = "what admission does about vLLM's arguments"
     options.add("--alignment", one_of(*Alignment), _DEFAULT.alignment.value, meaning, "|".join(Alignment))
     meaning = "RuntimeClass without which a pod does not get its GPU; empty: none is needed"
@@ -193,6 +195,7 @@ def settings_of(parsed: argparse.Namespace) -> Settings:
         slipped_pods_seconds=parsed.slipped_pods_seconds,
         replan_after_seconds=float(parsed.replan_after_seconds),
         scale_up_after_seconds=float(parsed.scale_up_after_seconds) or None,
+        stale_node_seconds=parsed.stale_node_seconds,
         alignment=Alignment(parsed.alignment),
         runtime_class=parsed.runtime_class,
         sets_runtime_class=parsed.missing_runtime_class == "set",

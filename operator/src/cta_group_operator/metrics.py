@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 from cta_group_core.names import METRIC_PREFIX
 from cta_group_core.refusals import Cause
 
-RECONCILED: Final = ("quota", "workload", "placement", "node", "refused", "slipped")
+RECONCILED: Final = ("quota", "workload", "placement", "node", "refused", "slipped", "stale")
 """Kinds of work, the values of the label ``kind``."""
 _SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
@@ -66,6 +66,8 @@ class Figures:
     without_webhook: int = 0
     """Pods of the resource that were admitted without the webhook and have not ended."""
     queues: Sequence[QueueFigures] = ()
+    stale_nodes: int = 0
+    """CTANodes that no plugin has confirmed for long."""
     event_ages: Sequence[tuple[str, float]] = field(default_factory=tuple)
     """For each watched kind, seconds since the API server said anything, a bookmark too."""
 
@@ -132,6 +134,8 @@ class _ClusterCollector(Collector):
             meaning = "Pods of the resource that were admitted without the webhook and have not ended"
             yield _gauge("pods_without_webhook", meaning, (), [((), float(now.without_webhook))])
             yield from _queues(now.queues)
+            meaning = "CTANodes that no plugin has confirmed for so long that they are not believed in full"
+            yield _gauge("stale_nodes", meaning, (), [((), float(now.stale_nodes))])
             yield from _quotas(now.quotas)
             yield from _workloads(now.workloads)
 

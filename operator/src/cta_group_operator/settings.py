@@ -71,6 +71,8 @@ class Settings:
     scale_up_after_seconds: float | None = None
     """How long a pod may find no room before it is shown to the cluster's autoscaler, released without a node. None:
     the cluster has no autoscaler."""
+    stale_node_seconds: int = 900
+    """A CTANode that its plugin has not confirmed for so long is stale. Plugins confirm theirs every five minutes."""
     alignment: Alignment = Alignment.ON
     runtime_class: str = ""
     """RuntimeClass that brings GPUs into pods, where the nodes' default runtime does not and slices come by environment

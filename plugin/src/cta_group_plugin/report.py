@@ -130,6 +130,8 @@ class NodeReport:
     enforcement: EnforcementReport
     conditions: tuple[ConditionReport, ...]
     gpus: tuple[GpuReport, ...]
+    confirmed_at: str | None = None
+    """When this was so, RFC 3339; set before it is written."""
     capacity: int = field(init=False)
     allocatable: int = field(init=False)
     free: int = field(init=False)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Final
 
 from cta_group_core.health.verdict import Verdict
 from cta_group_core.ids import GpuUuid, GroupId
@@ -24,6 +25,9 @@ from cta_group_plugin.report import (
 )
 from cta_group_plugin.settings import EnforcementSettings
 from cta_group_plugin.state import NodeView
+
+CONFIRM_SECONDS: Final = 300.0
+"""An account that does not change is confirmed so often. The operator takes one for stale after three times as long."""
 
 
 def status_of(
@@ -168,10 +172,19 @@ def figures_of(view: NodeView, *, max_clients: int) -> NodeFigures:
 
 
 def with_times(status: NodeReport, before: NodeReport | None, *, now: float) -> NodeReport:
-    """Give each condition the time of its last transition: as before when its status is as before, else ``now``."""
+    """Give each condition the time of its last transition: as before when its status is as before, else ``now``.
+
+    The whole is confirmed ``now``; one that is as before only where that was confirmed long ago, so that the API server
+    has nothing to write for what does not change.
+    """
     known = {condition.type: condition for condition in before.conditions} if before else {}
     conditions = tuple(_timed(condition, known.get(condition.type), now) for condition in status.conditions)
-    return replace(status, conditions=conditions)
+    timed = replace(status, conditions=conditions, confirmed_at=rfc3339(now))
+    if before is None or before.confirmed_at is None:
+        return timed
+    as_before = replace(timed, confirmed_at=before.confirmed_at)
+    is_recent = abs(now - datetime.fromisoformat(before.confirmed_at).timestamp()) < CONFIRM_SECONDS
+    return as_before if as_before == before and is_recent else timed
 
 
 def _timed(condition: ConditionReport, before: ConditionReport | None, now: float) -> ConditionReport:

@@ -70,6 +70,29 @@ def test_it_wakes_and_changes_nothing_else(
     wait_for(is_refused, "the policy to refuse a change of the spec")
 
 
+def test_it_adds_one_condition_to_a_ctanode_and_changes_nothing_else(operator: ServiceAccount, api: ApiClient) -> None:
+    """What a node's plugin says of its GPUs and of itself is not the operator's to change."""
+    kind = {"apiVersion": "ctagroup.dev/v1alpha1", "kind": "CTANode"}
+    path = "/apis/ctagroup.dev/v1alpha1/ctanodes"
+    api.create(path, {**kind, "metadata": {"name": "reported"}})
+    numbers = {"resourceName": "nvidia.com/cta-group", "capacity": 0, "allocatable": 0, "free": 0, "largestFit": 0}
+    own = {"type": "Registered", "status": "True", "reason": "Registered"}
+    api.patch(f"{path}/reported/status", {"status": {**numbers, "nodeUID": "one", "conditions": [own]}})
+    silent = {"type": "Reporting", "status": "False", "reason": "PluginSilent"}
+    try:
+        for change in (
+            {"nodeUID": "two"},
+            {"conditions": [own | {"status": "False"}]},
+            {"conditions": [own, silent | {"type": "MPSReady"}]},
+        ):
+            with pytest.raises(ApiError, match="may change the condition Reporting of a CTANode, nothing else"):
+                operator.merge_patch(f"{path}/reported/status", {"status": change})
+        operator.merge_patch(f"{path}/reported/status", {"status": {"conditions": [own, silent]}})
+        operator.merge_patch(f"{path}/reported/status", {"status": {"conditions": [own, silent | {"status": "True"}]}})
+    finally:
+        api.delete(f"{path}/reported")
+
+
 def test_it_deletes_pods_of_the_resource_only(operator: ServiceAccount, api: ApiClient, tenants: str) -> None:
     """A pod that holds groups may go; one that asks for none is not its business."""
     path = f"/api/v1/namespaces/{tenants}/pods"

@@ -5,7 +5,7 @@ candidates in its own node affinity. A pod that is neither bound nor pinned (it 
 promise.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -15,7 +15,7 @@ from cta_group_core.names import GATE_PLACEMENT
 from cta_group_core.node_choice import NodeOffer
 from cta_group_core.scheduling import Load, NodeFacts, PodTerms
 from cta_group_core.selectors import Operator
-from cta_group_operator.ports import PodView
+from cta_group_operator.ports import CtaNodeView, PodView
 from cta_group_operator.reconcile.view import ClusterView, Room
 
 
@@ -45,13 +45,20 @@ def pinned_nodes(terms: PodTerms) -> tuple[NodeName, ...]:
 class Offers:
     """Every node that publishes a CTANode and exists, in one snapshot, with decisions counted as they are made."""
 
-    def __init__(self, view: ClusterView, promises: Mapping[str, Promise]) -> None:
+    def __init__(
+        self,
+        view: ClusterView,
+        promises: Mapping[str, Promise],
+        room_of: Callable[[CtaNodeView], Room] | None = None,
+    ) -> None:
+        """``room_of``: what a CTANode says about room; None: as it says."""
+        room_of = room_of or view.room_of
         self._tallies: dict[NodeName, _Tally] = {}
         started: set[tuple[NodeName, str, str]] = set()
         for cta_node in view.cta_nodes:
             node = view.machine_of(cta_node)
             if node is not None:
-                room = view.room_of(cta_node)
+                room = room_of(cta_node)
                 started |= room.tenants
                 self._tallies[cta_node.name] = _Tally(node.facts, room)
         for pod in view.pods:
@@ -121,7 +128,8 @@ class _Tally:
                 self._room.rooms,
                 tuple(self._in_flight),
                 Load(*self._sums),
-                self._room.closed,
+                remark=self._room.remark,
+                closed=self._room.closed,
                 out=self._room.out,
                 tenants=self._room.shares,
             )

@@ -18,7 +18,7 @@ from cta_group_core.turn import KEPT_MOST, kept_one, may_keep
 from cta_group_operator.errors import Conflict, NotFound, Rejected
 from cta_group_operator.logs import EventLog
 from cta_group_operator.metrics import Metrics
-from cta_group_operator.ports import Clock, KubeApi, PodView
+from cta_group_operator.ports import Clock, CtaNodeView, KubeApi, PodView
 from cta_group_operator.reconcile.events import EventWriter
 from cta_group_operator.reconcile.in_flight import Offers, Promise, is_gated
 from cta_group_operator.reconcile.pod_reports import PodReports
@@ -28,7 +28,7 @@ from cta_group_operator.reconcile.release import nodes_to_pin, release_patch
 from cta_group_operator.reconcile.replan import Replan
 from cta_group_operator.reconcile.showing import SHOWN, Showing
 from cta_group_operator.reconcile.turns import Turns
-from cta_group_operator.reconcile.view import ClusterView
+from cta_group_operator.reconcile.view import ClusterView, Room
 from cta_group_operator.reconcile.waits import Waits
 from cta_group_operator.resources import PODS
 from cta_group_operator.settings import Settings
@@ -66,13 +66,15 @@ class Placement:
         events: EventWriter,
         tell: Callable[[PodView], None],
         wait_of: Callable[[PodView], float] = lambda _: 0.0,
+        room_of: Callable[[CtaNodeView], Room] | None = None,
     ) -> None:
-        """``wait_of``: seconds that a pod is not to be placed yet."""
+        """``wait_of``: seconds that a pod is not to be placed yet. ``room_of``: as of :class:`Offers`."""
         self._view = view
         self._api = api
         self._metrics = metrics
         self._enabled = settings.placement
         self._wait_of = wait_of
+        self._room_of = room_of
         self._clock = clock
         self._promises: dict[str, Promise] = {}
         self._words = RefusalWords(clock, self._plan_again)
@@ -159,7 +161,7 @@ class Placement:
         if not waiting:
             self.planned.set()
             return
-        this = _Round(Offers(self._view, self._promises if self._enabled else {}))
+        this = _Round(Offers(self._view, self._promises if self._enabled else {}, self._room_of))
         begun = turn = self._clock.monotonic()
         self._waits.begin(waiting)
         for pod in waiting:

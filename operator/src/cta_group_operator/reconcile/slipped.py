@@ -26,7 +26,7 @@ _UNLABELLED: Final = {
     "labelSelector": f"{LABEL_REQUESTS}!=true",
     "fieldSelector": "status.phase!=Succeeded,status.phase!=Failed",
 }
-_SETTLES_SECONDS: Final = 5.0
+_SETTLES_SECONDS: Final = 2.0
 """A plugin may know of a pod before the watch tells of it."""
 
 
@@ -43,15 +43,24 @@ class SlippedPods:
         events: EventWriter,
         read: ReadPod,
         period_seconds: float,
+        found_gone: Callable[[], None] = lambda: None,
     ) -> None:
+        """``found_gone``: called when :meth:`is_gone` has more to say."""
         self._view = view
         self._api = api
         self._metrics = metrics
         self._events = events
         self._read = read
         self._period_seconds = period_seconds
+        self._found_gone = found_gone
+        self._gone: set[tuple[str, str]] = set()
         self.queue = WorkQueue[tuple[str, str]]("slipped", self._look_for, clock=clock, metrics=metrics, concurrency=2)
         view.cta_nodes.subscribe(self._cta_node_changed)
+        view.pods.subscribe(self._pod_changed)
+
+    def is_gone(self, namespace: str, name: str) -> bool:
+        """Tell whether a pod that a CTANode names was asked for, and the API server knows none of that name."""
+        return (namespace, name) in self._gone
 
     @property
     def count(self) -> int:
@@ -82,10 +91,21 @@ class SlippedPods:
 
     async def _look_for(self, key: tuple[str, str]) -> None:
         namespace, name = key
-        if self._view.pods.get(name, namespace) is not None:
+        self._gone = {one for one in self._gone if one != key and self._is_named(*one)}
+        if self._view.pods.get(name, namespace) is not None or not self._is_named(*key):
             return
-        async for pod in self._pods(PODS.path(namespace), {**_UNLABELLED, "fieldSelector": f"metadata.name={name}"}):
-            await self._take(pod)
+        page = await self._api.get(PODS.path(namespace), {"fieldSelector": f"metadata.name={name}", "limit": "1"})
+        for body in page.get("items") or ():
+            labels = body["metadata"].get("labels") or {}
+            if labels.get(LABEL_REQUESTS) != "true" and (pod := self._readable(body)) is not None:
+                await self._take(pod)
+        if not page.get("items"):
+            self._gone.add(key)
+            self._found_gone()
+
+    def _is_named(self, namespace: str, name: str) -> bool:
+        nodes = self._view.cta_nodes
+        return any((node.name, namespace, name) in self._view.room_of(node).tenants for node in nodes)
 
     async def _pods(self, path: str, query: dict[str, str]) -> AsyncIterator[PodView]:
         query = {**query, "limit": str(_PAGE_SIZE)}
@@ -129,6 +149,11 @@ class SlippedPods:
             "chosen for it, and arguments of vLLM were not fitted. Is the webhook reachable from the API server?"
         )
         await self._events.write(top, "AdmittedWithoutWebhook", told, once_for=pod.owner.uid if pod.owner else "")
+
+    def _pod_changed(self, before: PodView | None, after: PodView | None) -> None:
+        """Ask for a pod that is gone from here: it may have lost its label, or a silent plugin may name it still."""
+        if before is not None and after is None and before.node is not None:
+            self.queue.mark((before.ref.namespace, before.ref.name), _SETTLES_SECONDS)
 
     def _cta_node_changed(self, _: CtaNodeView | None, after: CtaNodeView | None) -> None:
         if after is None:

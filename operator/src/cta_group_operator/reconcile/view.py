@@ -46,6 +46,8 @@ class Room:
     """Which of its GPUs take nobody now, in words."""
     shares: Mapping[GpuUuid, tuple[Tenant, ...]] = field(default_factory=dict)
     """Who is on each GPU."""
+    remark: str = ""
+    """What is to be known of all this; empty: nothing."""
 
     @classmethod
     def of(cls, node: CtaNodeView) -> Self:

@@ -26,6 +26,7 @@ from cta_group_operator.reconcile.quota_limits import ReadLimit
 from cta_group_operator.reconcile.quota_marks import QuotaMarks
 from cta_group_operator.reconcile.refused import RefusedPods
 from cta_group_operator.reconcile.slipped import ReadPod, SlippedPods
+from cta_group_operator.reconcile.stale import StaleNodes
 from cta_group_operator.reconcile.view import ClusterView
 from cta_group_operator.reconcile.workload import WorkloadReconciler
 from cta_group_operator.reconcile.workload_marks import WorkloadMarks
@@ -69,6 +70,16 @@ class Work:
             events=events,
             read=read_pod,
             period_seconds=settings.slipped_pods_seconds,
+            found_gone=self._plan_again,
+        )
+        self.stale = StaleNodes(
+            view,
+            api,
+            clock,
+            metrics=metrics,
+            stale_seconds=settings.stale_node_seconds,
+            is_gone=self.slipped.is_gone,
+            became=self._plan_again,
         )
         self.placement = Placement(
             view,
@@ -79,6 +90,7 @@ class Work:
             events=events,
             tell=self._pod_must_be_told,
             wait_of=self.refused.wait_of,
+            room_of=self.stale.room_of,
         )
         self._quota = QuotaReconciler(
             view,
@@ -132,6 +144,7 @@ class Work:
             "nodes": self._nodes,
             "refused": self.refused.queue,
             "slipped": self.slipped.queue,
+            "stale": self.stale.queue,
             **self.placement.queues,
         }
 
@@ -165,6 +178,7 @@ class Work:
             self._nodes.mark(node.name)
         self.refused.mark_everything()
         self.slipped.mark_everything()
+        self.stale.mark_everything()
         self.placement.resume()
 
     def figures(self) -> Figures:
@@ -176,6 +190,7 @@ class Work:
             waiting=self.placement.waiting,
             without_webhook=self.slipped.count,
             queues=queue_figures(self._queues),
+            stale_nodes=self.stale.count,
         )
 
     async def _explain(self, top: ObjectRef) -> None:
@@ -221,7 +236,12 @@ class Work:
         if after is not None:
             self._nodes.mark(after.facts.name)
 
+    def _plan_again(self) -> None:
+        self.placement.plans.mark(PLAN)
+
     def _cta_node_changed(self, before: CtaNodeView | None, after: CtaNodeView | None) -> None:
+        if before is not None and after is not None and before.status.says_the_same(after.status):
+            return
         self.placement.plans.mark(PLAN)
         if before is not None and after is None:
             self._labeller.left(before.name)
