@@ -15,6 +15,8 @@ from cta_group_core.names import API_GROUP, API_VERSION
 from cta_group_core.nodes import Allocation, Condition, ConditionStatus, GpuStatus, NodeStatus, PcieLink
 from cta_group_core.quota import NamespaceShare, PerPod, QuotaSpec, QuotaStatus
 from cta_group_core.workload import (
+    BudgetMeasured,
+    BudgetStatus,
     CeilingStatus,
     MemoryPlan,
     RolloutStatus,
@@ -95,6 +97,12 @@ SAMPLES: dict[str, Json] = {
                 arguments_form="list",
                 arguments=("--model=Qwen/Qwen3-4B",),
                 memory=(_PLAN,),
+            ),
+            budget=BudgetStatus(
+                wanted="ttft-p95=400ms",
+                measured=(BudgetMeasured(name="ttft-p95", limit_ms=400, observed_ms=312.5, observations=1200),),
+                recommended_groups=32,
+                advice="32 groups keep the budget",
             ),
             conditions=(_READY,),
         ).as_api()

@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from budget_world import FakeServerMetrics
 from cta_group_core.workload import WorkloadOwner, WorkloadStatus
 from cta_group_operator.clock import SystemClock
 from cta_group_operator.metrics import Metrics
@@ -54,6 +55,7 @@ def a_work(view: ClusterView, kube: FakeKube) -> Work:
         read_limit=READ_LIMIT,
         read_pod=READ_POD,
         servers=FakeServers(),
+        server_metrics=FakeServerMetrics(),
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from cta_group_cli.budget_rules import budget_warnings
 from cta_group_cli.manifest_pods import ManifestContainer, containers_of
 from cta_group_cli.manifests import Manifests, PodTemplate
 from cta_group_core.annotated_groups import annotated_container, annotated_groups
@@ -70,6 +71,7 @@ def answers(manifests: Manifests, kind: GpuKind) -> list[WorkloadAnswer]:
 def _answer(template: PodTemplate, manifests: Manifests, kind: GpuKind) -> WorkloadAnswer:
     answer = WorkloadAnswer(template.kind, template.namespace, template.name)
     containers = containers_of(template, manifests)
+    answer.warnings += budget_warnings(template, containers)
     asked = _asked(template, containers, answer)
     _judge_requests(template, manifests, containers, asked, answer)
     detection = detect(

@@ -10,7 +10,7 @@ from cta_group_cli.workload_words import facts_of
 from cta_group_core.nodes import Condition
 from cta_group_core.workload import WorkloadStatus
 
-_FACTS = {"ceiling", "rollout", "server"}
+_FACTS = {"budget", "ceiling", "rollout", "server"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from cta_group_cli.pod_words import admission_remarks, pod_conditions, pod_remar
 from cta_group_cli.ports import ClusterReader, Node, Quota
 from cta_group_cli.quota import covers, room_words
 from cta_group_cli.terminal import say
-from cta_group_cli.workload_words import is_in_the_way, warnings_of
+from cta_group_cli.workload_words import budget_words, is_in_the_way, warnings_of
 from cta_group_core.explain import WorkloadFacts, explain
 from cta_group_core.names import DEFAULT_RESOURCE_NAME, GATE_PLACEMENT
 from cta_group_core.workload import WorkloadStatus, object_name
@@ -108,7 +108,7 @@ def _by_operator(
         running=status.replicas_running,
         conditions=status.conditions,
         quotas=_quotas(reader, reference.namespace),
-        remarks=(*belongs, *warnings_of(status.conditions), *_about_admission(pods)),
+        remarks=(*belongs, *warnings_of(status.conditions), *_about_admission(pods), *budget_words(status)),
         told=status,
     )
 

@@ -32,6 +32,8 @@ class PodTemplate:
     spec: Json
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
+    own_annotations: Mapping[str, str] = field(default_factory=dict)
+    """Those of the object that describes the pod."""
 
     def __str__(self) -> str:
         return f"{self.kind.lower()}/{self.name}"
@@ -131,6 +133,7 @@ def _template(one: Json, pod: Json) -> PodTemplate:
         spec=pod["spec"],
         labels={**_GROUP_OF_PODS.get(kind, {}), **texts(metadata.get("labels"))},
         annotations=texts(metadata.get("annotations")),
+        own_annotations=texts(mapping(one.get("metadata")).get("annotations")),
     )
 
 

@@ -3,7 +3,14 @@
 from collections.abc import Mapping, Sequence
 
 from cta_group_core.nodes import Condition, ConditionStatus
-from cta_group_core.workload import OBSTACLES, MemoryPlan, RolloutStatus, ServerStatus, WorkloadStatus
+from cta_group_core.workload import (
+    CONDITION_WITHIN_BUDGET,
+    OBSTACLES,
+    MemoryPlan,
+    RolloutStatus,
+    ServerStatus,
+    WorkloadStatus,
+)
 
 
 def is_in_the_way(condition: Condition) -> bool:
@@ -13,8 +20,19 @@ def is_in_the_way(condition: Condition) -> bool:
 
 def warnings_of(conditions: Sequence[Condition]) -> Sequence[str]:
     """Return what may go wrong later, or serves worse than it could, each with the name of its condition."""
-    told = (one for one in conditions if one.status is ConditionStatus.FALSE and one.type not in OBSTACLES)
+    elsewhere = (*OBSTACLES, CONDITION_WITHIN_BUDGET)
+    told = (one for one in conditions if one.status is ConditionStatus.FALSE and one.type not in elsewhere)
     return [f"{one.type}: {one.message or one.reason}." for one in told]
+
+
+def budget_words(status: WorkloadStatus) -> Sequence[str]:
+    """Return whether the latency budget is kept, with the numbers, and the advice; nothing without a budget."""
+    told = [one for one in status.conditions if one.type == CONDITION_WITHIN_BUDGET]
+    if status.budget is None or not told:
+        return ()
+    kept = {ConditionStatus.TRUE: "is kept", ConditionStatus.FALSE: "is NOT kept"}.get(told[0].status, "is not judged")
+    advice = (f"Advice: {status.budget.advice}.",) if status.budget.advice else ()
+    return (f"Its latency budget {status.budget.wanted} {kept}: {told[0].message}.", *advice)
 
 
 def facts_of(status: WorkloadStatus) -> Mapping[str, str]:

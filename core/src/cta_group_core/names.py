@@ -41,6 +41,11 @@ GATE_PLACEMENT: Final = f"{API_GROUP}/placement"
 ANNOTATION_GROUPS: Final = f"{API_GROUP}/groups"
 ANNOTATION_CONTAINER: Final = f"{API_GROUP}/container"
 ANNOTATION_ALIGN: Final = f"{API_GROUP}/align"
+ANNOTATION_BUDGET: Final = f"{API_GROUP}/budget"
+"""On a workload or its pod template, a latency budget such as "ttft=400ms,itl-p99=30ms". Read by the operator and
+``kubectl cta align``; the workload's own wins over its template's."""
+ANNOTATION_METRICS_PORT: Final = f"{API_GROUP}/metrics-port"
+"""Beside the budget: the port of the pods at which vLLM's metrics are, where its arguments do not tell."""
 ANNOTATION_MULTI_CONTAINER: Final = f"{API_GROUP}/multi-container"
 """Value "true": several containers of the pod may ask for groups, and may land on several GPUs."""
 

@@ -21,6 +21,8 @@ CONDITION_SCALE_SAFE = "ScaleSafe"
 """False while its autoscaler may ask for more than its quota can ever hold."""
 OBSTACLES = (CONDITION_ADMISSIBLE, CONDITION_PLACED)
 """Conditions that keep pods from running while they are False. The others tell what may go wrong, or serve worse."""
+CONDITION_WITHIN_BUDGET = "WithinBudget"
+"""Whether the workload's servers keep its latency budget; only there when it has one. Never in the way of a pod."""
 
 _LONGEST_NAME = 253
 
@@ -81,6 +83,28 @@ class ServerStatus(ApiModel):
     memory: tuple[MemoryPlan, ...] = ()
 
 
+class BudgetMeasured(ApiModel):
+    """One objective of a budget and what its servers did."""
+
+    name: str
+    """Measure and quantile, such as ``ttft-p95``."""
+    limit_ms: float
+    observed_ms: float | None = None
+    """None while there are too few observations."""
+    observations: int = 0
+
+
+class BudgetStatus(ApiModel):
+    """A latency budget, what was measured, and advice. Nobody acts on it but people."""
+
+    wanted: str
+    """The budget with every quantile written out; as it was written where it is none."""
+    measured: tuple[BudgetMeasured, ...] = ()
+    recommended_groups: int | None = None
+    """Groups that a pod should ask for; None where groups are not the answer, or it is not known."""
+    advice: str = ""
+
+
 class WorkloadStatus(ApiModel):
     """What the operator observes."""
 
@@ -93,6 +117,8 @@ class WorkloadStatus(ApiModel):
     ceiling: CeilingStatus | None = None
     rollout: RolloutStatus | None = None
     server: ServerStatus | None = None
+    budget: BudgetStatus | None = None
+    """None without the annotation ``ctagroup.dev/budget``."""
     conditions: tuple[Condition, ...] = ()
 
 

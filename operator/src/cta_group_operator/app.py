@@ -24,6 +24,7 @@ from cta_group_operator.adapters.kube import KubeClient
 from cta_group_operator.adapters.lease import FencedApi, LeaderLease
 from cta_group_operator.adapters.list_watch import ListWatch
 from cta_group_operator.adapters.probes import serve_probes
+from cta_group_operator.adapters.vllm_metrics import VllmMetrics
 from cta_group_operator.admission.gpu_kinds import KnownGpus
 from cta_group_operator.admission.run import Admission
 from cta_group_operator.admission.settings import pod_rules
@@ -37,6 +38,7 @@ from cta_group_operator.logs import EventLog
 from cta_group_operator.metrics import Figures, Metrics
 from cta_group_operator.reconcile.view import ClusterView
 from cta_group_operator.reconcile.work import Work
+from cta_group_operator.server_metrics import ServerMetrics
 from cta_group_operator.settings import Settings
 from cta_group_operator.stalls import Part, Stalls
 
@@ -74,8 +76,8 @@ def _exit_code(ends: Sequence[BaseException]) -> int:
 
 
 async def _run(settings: Settings, connection: Connection) -> None:
-    async with KubeClient(connection) as client:
-        program = Program(settings, connection, client)
+    async with KubeClient(connection) as client, VllmMetrics() as servers:
+        program = Program(settings, connection, client, servers)
         try:
             async with (
                 serve_probes(
@@ -94,7 +96,7 @@ async def _run(settings: Settings, connection: Connection) -> None:
 class Program:
     """Everything of one replica."""
 
-    def __init__(self, settings: Settings, connection: Connection, client: KubeClient) -> None:
+    def __init__(self, settings: Settings, connection: Connection, client: KubeClient, servers: ServerMetrics) -> None:
         clock = SystemClock()
         self._settings = settings
         self._connection = connection
@@ -118,6 +120,7 @@ class Program:
             read_limit=LimitConverter(settings.resource_name).read,
             read_pod=Converter(settings.resource_name).read_pod,
             servers=TemplateReader(pod_rules(settings), gpus),
+            server_metrics=servers,
         )
         self._admission = (
             Admission.build(settings, facts=gpus, kube=api, registry=self.metrics.registry, clock=clock)

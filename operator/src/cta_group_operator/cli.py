@@ -112,6 +112,8 @@ def _add_cluster_options(options: Options) -> None:
     options.add("--stale-node-seconds", whole_number(1, 86400), _DEFAULT.stale_node_seconds, meaning, "SECONDS")
     meaning = "what admission does about vLLM's arguments"
     options.add("--alignment", one_of(*Alignment), _DEFAULT.alignment.value, meaning, "|".join(Alignment))
+    meaning = "how often the vLLM metrics of workloads with a latency budget are read; 0: never"
+    options.add("--budget-seconds", whole_number(0, 3600), _DEFAULT.budget_seconds, meaning, "SECONDS")
     meaning = "RuntimeClass without which a pod does not get its GPU; empty: none is needed"
     options.add("--runtime-class", str, _DEFAULT.runtime_class, meaning, "NAME")
     meaning = "what admission does with a pod that asks for groups and names no class"
@@ -197,6 +199,7 @@ def settings_of(parsed: argparse.Namespace) -> Settings:
         scale_up_after_seconds=float(parsed.scale_up_after_seconds) or None,
         stale_node_seconds=parsed.stale_node_seconds,
         alignment=Alignment(parsed.alignment),
+        budget_seconds=parsed.budget_seconds,
         runtime_class=parsed.runtime_class,
         sets_runtime_class=parsed.missing_runtime_class == "set",
         metrics_address=parsed.metrics_address,

@@ -5,6 +5,7 @@
     OperatorError
     ├── BadSetting             a setting or a kubeconfig is wrong: exit, a person must act
     ├── LeadershipLost         another replica may lead now: stop writing
+    ├── MetricsUnreadable      a vLLM server did not tell its metrics: ask again later
     ├── TaskEnded              a task that runs for ever ended: exit, so that a fresh process starts
     └── ApiError               one call to the Kubernetes API did not do what it was for
         ├── ApiUnavailable     no answer, or an answer that says "later": try again
@@ -26,6 +27,10 @@ class BadSetting(OperatorError, ValueError):
 
 class LeadershipLost(OperatorError):
     """The lease was not renewed in time."""
+
+
+class MetricsUnreadable(OperatorError):
+    """A vLLM server did not answer, or what it answered are no metrics of vLLM."""
 
 
 class TaskEnded(OperatorError):

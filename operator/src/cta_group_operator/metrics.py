@@ -15,8 +15,9 @@ from prometheus_client.registry import Collector
 from cta_group_core.names import METRIC_PREFIX
 from cta_group_core.refusals import Cause
 
-RECONCILED: Final = ("quota", "workload", "placement", "node", "refused", "slipped", "stale")
+RECONCILED: Final = ("quota", "workload", "placement", "node", "refused", "slipped", "stale", "budget")
 """Kinds of work, the values of the label ``kind``."""
+READ_RESULTS: Final = ("read", "failed")
 _SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 _WAITING_SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
@@ -55,12 +56,26 @@ class QueueFigures:
 
 
 @dataclass(frozen=True, slots=True)
+class BudgetFigures:
+    """The latency budget of one workload. ``kept``: None while that is not known."""
+
+    namespace: str
+    kind: str
+    name: str
+    kept: bool | None
+    ratios: Sequence[tuple[str, float]] = ()
+    """For each objective, such as ``ttft-p95``, the latency as a share of its limit."""
+    recommended: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Figures:
     """What the leader sees now."""
 
     leader: bool = False
     quotas: Sequence[QuotaFigures] = ()
     workloads: Sequence[WorkloadFigures] = ()
+    budgets: Sequence[BudgetFigures] = ()
     waiting: int = 0
     """Pods whose gate is on."""
     without_webhook: int = 0
@@ -94,6 +109,9 @@ class Metrics:
         self.pokes = self._counter("pokes", "Controllers that were woken because quota has room again")
         self.decode_errors = self._labelled("decode_errors", "Objects of the API that could not be read", "kind")
         self.lists = self._labelled("lists", "Full lists of a kind: at the start, and after a watch was lost", "kind")
+        self.budget_reads = self._labelled("budget_reads", "Readings of a vLLM server's metrics", "result")
+        for result in READ_RESULTS:
+            self.budget_reads.labels(result=result)
         self.reconcile_errors = self._labelled(
             "reconcile_errors", "Rounds of work that failed and are repeated", "kind"
         )
@@ -138,6 +156,7 @@ class _ClusterCollector(Collector):
             yield _gauge("stale_nodes", meaning, (), [((), float(now.stale_nodes))])
             yield from _quotas(now.quotas)
             yield from _workloads(now.workloads)
+            yield from _budgets(now.budgets)
 
 
 def _ages(now: Figures) -> list[tuple[tuple[str, ...], float]]:
@@ -170,6 +189,17 @@ def _workloads(workloads: Sequence[WorkloadFigures]) -> Iterable[Metric]:
     yield _gauge("workload_requested", "Groups that all wanted pods of a workload ask for", labels, asked)
     blocked = [((one.namespace, one.kind, one.name, one.blocked), 1.0) for one in workloads if one.blocked]
     yield _gauge("workload_blocked", "1 while a pod can not be created or placed", (*labels, "reason"), blocked)
+
+
+def _budgets(budgets: Sequence[BudgetFigures]) -> Iterable[Metric]:
+    labels = ("namespace", "kind", "name")
+    found = [((one.namespace, one.kind, one.name), one) for one in budgets]
+    kept = [(key, float(one.kept)) for key, one in found if one.kept is not None]
+    yield _gauge("workload_budget_kept", "1 while a workload keeps its latency budget, 0 while not", labels, kept)
+    ratios = [((*key, name), ratio) for key, one in found for name, ratio in one.ratios]
+    yield _gauge("workload_budget_ratio", "Latency of a workload by its limit", (*labels, "objective"), ratios)
+    advised = [(key, float(one.recommended)) for key, one in found if one.recommended is not None]
+    yield _gauge("workload_recommended_groups", "Groups that a pod is advised to ask for", labels, advised)
 
 
 def _gauge(

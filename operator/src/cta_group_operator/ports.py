@@ -14,6 +14,7 @@ from cta_group_core.refusals import Cause
 from cta_group_core.rollout import Rollout
 from cta_group_core.scheduling import NodeFacts, PodTerms
 from cta_group_core.workload import WorkloadStatus
+from cta_group_operator.server_metrics import BudgetView
 
 Json = Mapping[str, Any]
 """An object as the API server takes and gives it."""
@@ -112,6 +113,10 @@ class PodView:
     """The scheduler finds no node for it, and is not about to make room on one by preemption."""
     placed_on: str = ""
     """The nodes that it was released to, as the annotation says: whoever may change the pod may change this too."""
+    address: str = ""
+    """Its IP address; empty while it has none."""
+    budget: BudgetView | None = None
+    """By its annotation."""
 
     @property
     def groups(self) -> int:
@@ -144,6 +149,8 @@ class ControllerView:
     """Pods of the group that each of its pods leads (LeaderWorkerSet)."""
     template: bytes = field(default=b"", repr=False)
     """The pod template, JSON."""
+    budget: BudgetView | None = None
+    """By its own annotation, else by that of its template."""
 
 
 @dataclass(frozen=True, slots=True)

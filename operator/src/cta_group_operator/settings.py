@@ -74,6 +74,8 @@ class Settings:
     stale_node_seconds: int = 900
     """A CTANode that its plugin has not confirmed for so long is stale. Plugins confirm theirs every five minutes."""
     alignment: Alignment = Alignment.ON
+    budget_seconds: int = 30
+    """How often the vLLM metrics of workloads with a latency budget are read; 0: never."""
     runtime_class: str = ""
     """RuntimeClass that brings GPUs into pods, where the nodes' default runtime does not and slices come by environment
     variables. Empty: none is needed."""

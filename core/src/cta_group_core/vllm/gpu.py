@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from cta_group_core.nodes import NodeStatus
 from cta_group_core.slices import memory_share_mib
 from cta_group_core.units import GpuUnits
 from cta_group_core.vllm.memory import SliceMemory
@@ -38,3 +39,18 @@ class GpuKind:
             share = self.share(groups)
             if share is not None:
                 yield share
+
+
+def kinds_of(status: NodeStatus) -> frozenset[GpuKind]:
+    """Return the kinds of GPU that a node serves. Unhealthy ones count: they come back."""
+    return frozenset(
+        GpuKind(
+            product=gpu.product,
+            memory_mib=gpu.memory_mib,
+            reserve_mib=gpu.reserve_mib,
+            units=GpuUnits(sm_count=gpu.sm_count, capacity=gpu.capacity, minimum=gpu.minimum, step=gpu.step),
+            limits_memory=status.enforcement.memory,
+        )
+        for gpu in status.gpus
+        if gpu.capacity > 0 and gpu.withheld is None
+    )

@@ -20,6 +20,7 @@ from cta_group_core.refusals import Cause, cause_of
 from cta_group_core.scheduling import NodeTerm, PodTerms, Toleration
 from cta_group_core.selectors import Operator, Requirement
 from cta_group_operator.adapters import wire, wire_cluster
+from cta_group_operator.adapters.convert_budget import budget_of
 from cta_group_operator.ports import AffinityShape, FailureEvent, Json, ObjectRef, PodView
 from cta_group_operator.resources import CONTROLLERS, EVENTS, PODS, Resource
 
@@ -61,6 +62,8 @@ class Converter:
             refused=self._refused(spec, status),
             slipped=ANNOTATION_WITHOUT_WEBHOOK in (meta.annotations or {}),
             was_placed=ANNOTATION_PLACEMENT in (meta.annotations or {}) or _has_our_gate(spec),
+            address=status.pod_ip or "",
+            budget=budget_of(meta, meta, spec),
             **_admission_words(meta),
             unschedulable=_unschedulable(status) is not None and not status.nominated_node_name,
             placed_on=(meta.annotations or {}).get(ANNOTATION_PLACEMENT, ""),

@@ -11,6 +11,7 @@ from cta_group_core.names import ANNOTATION_GROUPS, ANNOTATION_POKED
 from cta_group_core.rollout import Rollout, rolling
 from cta_group_operator.adapters import wire
 from cta_group_operator.adapters.convert import Converter, is_followed, owner_of, ref_of
+from cta_group_operator.adapters.convert_budget import budget_of
 from cta_group_operator.ports import ControllerView
 from cta_group_operator.resources import DEPLOYMENTS, JOBS, REPLICA_SETS, STATEFUL_SETS, Resource
 
@@ -50,6 +51,7 @@ class ControllerConverter:
             wanted=_wanted(resource, spec, status),
             failure=failures[0].message or "" if failures else "",
             poked=(found.metadata.annotations or {}).get(ANNOTATION_POKED, ""),
+            budget=budget_of(found.metadata, template.metadata or wire.TemplateMetadata(), template.spec),
             rollout=_rollout(resource, spec),
             size=_group_size(template),
             template=b"" if is_followed(owner) or len(text) > _TEMPLATE_MOST else text,

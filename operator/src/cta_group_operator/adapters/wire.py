@@ -41,10 +41,31 @@ class Requirements(Struct):
 
 
 class Container(Struct, rename="camel"):
-    """A container, its resources only."""
+    """A container. What is Raw is decoded only where a latency budget needs it."""
 
     resources: Requirements | None = None
     restart_policy: str | None = None
+    name: str = ""
+    image: str = ""
+    command: Raw = Raw()
+    args: Raw = Raw()
+    ports: Raw = Raw()
+    env: Raw = Raw()
+    env_from: Raw = Raw()
+
+
+class ContainerPort(Struct, rename="camel"):
+    """A port of a container."""
+
+    container_port: int = 0
+
+
+class Variable(Struct, rename="camel"):
+    """A variable of a container."""
+
+    name: str
+    value: str | None = None
+    value_from: dict[str, Raw] | None = None
 
 
 class NodeRequirement(Struct):
@@ -153,6 +174,7 @@ class PodStatus(Struct, rename="camel"):
     phase: str | None = None
     reason: str | None = None
     message: str | None = None
+    pod_ip: str | None = field(default=None, name="podIP")
     conditions: list[Condition] | None = None
     init_container_statuses: list[ContainerStatus] | None = None
     container_statuses: list[ContainerStatus] | None = None
@@ -170,6 +192,7 @@ class Pod(Struct):
 class TemplateMetadata(Struct):
     """metadata of a pod template."""
 
+    labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
 
 

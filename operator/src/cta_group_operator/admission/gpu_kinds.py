@@ -4,9 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Protocol
 
 from cta_group_core.ids import NodeName
-from cta_group_core.nodes import NodeStatus
-from cta_group_core.units import GpuUnits
-from cta_group_core.vllm.gpu import GpuKind
+from cta_group_core.vllm.gpu import GpuKind, kinds_of
 from cta_group_operator.ports import CtaNodeView
 
 NodeLabels = Callable[[NodeName], Mapping[str, str] | None]
@@ -18,21 +16,6 @@ class SliceFacts(Protocol):
 
     def kinds(self, node_selector: Mapping[str, str]) -> Collection[GpuKind]:
         """Return the kinds of GPU on nodes that a pod with this selector can land on; empty when none is known."""
-
-
-def kinds_of(status: NodeStatus) -> frozenset[GpuKind]:
-    """Return the kinds of GPU that a node serves. Unhealthy ones count: they come back."""
-    return frozenset(
-        GpuKind(
-            product=gpu.product,
-            memory_mib=gpu.memory_mib,
-            reserve_mib=gpu.reserve_mib,
-            units=GpuUnits(sm_count=gpu.sm_count, capacity=gpu.capacity, minimum=gpu.minimum, step=gpu.step),
-            limits_memory=status.enforcement.memory,
-        )
-        for gpu in status.gpus
-        if gpu.capacity > 0 and gpu.withheld is None
-    )
 
 
 class KnownGpus:

@@ -15,6 +15,7 @@ from cta_group_operator.ports import (
     PodView,
     WorkloadView,
 )
+from cta_group_operator.reconcile.budget import BudgetWatch
 from cta_group_operator.reconcile.denied import Denials
 from cta_group_operator.reconcile.events import EventWriter
 from cta_group_operator.reconcile.figures import queue_figures, quota_figures
@@ -31,6 +32,7 @@ from cta_group_operator.reconcile.view import ClusterView
 from cta_group_operator.reconcile.workload import WorkloadReconciler
 from cta_group_operator.reconcile.workload_marks import WorkloadMarks
 from cta_group_operator.reconcile.workload_status import ServerReader
+from cta_group_operator.server_metrics import ServerMetrics
 from cta_group_operator.settings import Settings
 
 _QUOTA_SPACING_SECONDS: Final = 0.3
@@ -55,6 +57,7 @@ class Work:
         read_limit: ReadLimit,
         read_pod: ReadPod,
         servers: ServerReader,
+        server_metrics: ServerMetrics,
     ) -> None:
         self._view = view
         events = EventWriter(api, clock, settings.identity)
@@ -103,6 +106,9 @@ class Work:
             look_again=self._look_at_quota_again,
             resource_name=settings.resource_name,
         )
+        self._budgets = BudgetWatch(
+            view, server_metrics, clock, metrics=metrics, seconds=settings.budget_seconds, tell=self._mark_workload
+        )
         self._explainer = WorkloadReconciler(
             view,
             api,
@@ -113,6 +119,7 @@ class Work:
             pauses=self.refused.words_for,
             servers=servers,
             look_again=self._look_at_workload_again,
+            budgets=self._budgets,
         )
         self._labeller = NodeLabeller(view, api)
         self._queues = self._make_queues(clock, metrics)
@@ -145,6 +152,7 @@ class Work:
             "refused": self.refused.queue,
             "slipped": self.slipped.queue,
             "stale": self.stale.queue,
+            "budgets": self._budgets.queue,
             **self.placement.queues,
         }
 
@@ -161,6 +169,7 @@ class Work:
         self.placement.forget()
         self._quota.forget()
         self._explainer.figures.clear()
+        self._budgets.forget()
 
     def loops(self) -> dict[str, Callable[[], Coroutine[Any, Any, Any]]]:
         """Return what the leader runs, by name."""
@@ -180,6 +189,7 @@ class Work:
         self.slipped.mark_everything()
         self.stale.mark_everything()
         self.placement.resume()
+        self._budgets.mark_everything()
 
     def figures(self) -> Figures:
         """Return what the metrics tell of the cluster."""
@@ -187,6 +197,7 @@ class Work:
             leader=True,
             quotas=quota_figures(self._view),
             workloads=tuple(self._explainer.figures.values()),
+            budgets=self._budgets.figures(),
             waiting=self.placement.waiting,
             without_webhook=self.slipped.count,
             queues=queue_figures(self._queues),
@@ -205,6 +216,9 @@ class Work:
 
     def _look_at_workload_again(self, top: ObjectRef, after_seconds: float) -> None:
         self._workload_marks.mark_again(top, after_seconds)
+
+    def _mark_workload(self, top: ObjectRef) -> None:
+        self._workloads.mark(top)
 
     def _look_at_quota_again(self, key: str, after_seconds: float) -> None:
         self._quotas.mark(key, after_seconds)

@@ -4,12 +4,20 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from cta_group_core.conditions import merge_conditions
-from cta_group_core.nodes import ConditionStatus
-from cta_group_core.workload import CONDITION_PLACED, OBSTACLES, WorkloadStatus, object_name
+from cta_group_core.nodes import Condition, ConditionStatus
+from cta_group_core.workload import (
+    CONDITION_PLACED,
+    CONDITION_WITHIN_BUDGET,
+    OBSTACLES,
+    WorkloadStatus,
+    object_name,
+)
 from cta_group_operator.errors import Conflict, NotFound
 from cta_group_operator.logs import EventLog
 from cta_group_operator.metrics import WorkloadFigures
 from cta_group_operator.ports import Clock, KubeApi, ObjectRef, PodView, WorkloadView
+from cta_group_operator.reconcile.budget import BudgetWatch
+from cta_group_operator.reconcile.budget_pods import budget_of
 from cta_group_operator.reconcile.denied import Denials
 from cta_group_operator.reconcile.events import EventWriter
 from cta_group_operator.reconcile.view import ClusterView
@@ -28,7 +36,8 @@ class WorkloadReconciler:
     """One round a top owner.
 
     ``refusals``: what placement has to say of a pod, by its uid. ``pauses``: why a gated pod is not looked at yet;
-    empty when it is. ``look_again``: asks for another round.
+    empty when it is. ``look_again``: asks for another round. ``budgets``: None where
+    nobody looks at them.
     """
 
     def __init__(
@@ -43,6 +52,7 @@ class WorkloadReconciler:
         servers: ServerReader,
         look_again: Callable[[ObjectRef, float], None],
         pauses: Callable[[PodView], str] = lambda _: "",
+        budgets: BudgetWatch | None = None,
     ) -> None:
         self._view = view
         self._api = api
@@ -53,6 +63,7 @@ class WorkloadReconciler:
         self._pauses = pauses
         self._servers = servers
         self._look_again = look_again
+        self._budgets = budgets
         self._written = LastWritten[WorkloadStatus | None]()
         self.figures: dict[str, WorkloadFigures] = {}
         """By uid of the top owner."""
@@ -104,6 +115,7 @@ class WorkloadReconciler:
         key = (top.uid, name)
         seen = existing.status if existing is not None else None
         before = self._written.current(key, seen, existing.resource_version if existing is not None else "0")
+        status = self._with_budget(top, before, status)
         moment = self._clock.utc_text()
         conditions = merge_conditions(before.conditions if before else (), status.conditions, moment)
         status = status.model_copy(update={"conditions": conditions})
@@ -120,6 +132,21 @@ class WorkloadReconciler:
             raise Conflict(f"CTAWorkload {name} was deleted meanwhile") from gone
         self._written.remember(key, status, answer)
         await self._announce(top, before, status)
+
+    def _with_budget(self, top: ObjectRef, before: WorkloadStatus | None, status: WorkloadStatus) -> WorkloadStatus:
+        """Add what is known of the budget; what a former leader told stays until this one knows better."""
+        if self._budgets is None or not self._budgets.is_on or budget_of(top, self._view) is None:
+            return status
+        report = self._budgets.report(top)
+        if report is not None:
+            told: tuple[Condition, ...] = (report.condition,)
+            budget = report.status
+        elif before is not None and before.budget is not None:
+            told = tuple(one for one in before.conditions if one.type == CONDITION_WITHIN_BUDGET)
+            budget = before.budget
+        else:
+            return status
+        return status.model_copy(update={"conditions": (*status.conditions, *told), "budget": budget})
 
     async def _create(self, top: ObjectRef, name: str) -> None:
         owner = {"apiVersion": top.api_version, "kind": top.kind, "name": top.name, "uid": top.uid}

@@ -115,6 +115,11 @@ def _used(limits: Iterable[LimitView]) -> int:
     return sum(one.used or 0 for one in limits)
 
 
+def pods_under(top: ObjectRef, view: ClusterView) -> tuple[PodView, ...]:
+    """Return the pods whose chain of owners ends at ``top``, itself when it is one."""
+    return _pods(top, view.controllers_under(top), view)
+
+
 def _pods(top: ObjectRef, controllers: tuple[ControllerView, ...], view: ClusterView) -> tuple[PodView, ...]:
     uids = dict.fromkeys((top.uid, *(one.ref.uid for one in controllers)))
     own = view.pods.get(top.name, top.namespace) if top.kind == PODS.kind else None

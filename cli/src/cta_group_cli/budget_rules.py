@@ -1,0 +1,24 @@
+"""What the operator would say of the latency budget in a manifest."""
+
+from collections.abc import Sequence
+
+from cta_group_cli.manifest_pods import ManifestContainer
+from cta_group_cli.manifests import PodTemplate
+from cta_group_core.budget.objectives import Budget
+from cta_group_core.budget.target import served_by
+from cta_group_core.errors import InvalidText
+from cta_group_core.names import ANNOTATION_BUDGET
+
+
+def budget_warnings(template: PodTemplate, containers: Sequence[ManifestContainer]) -> list[str]:
+    """Return what is wrong with a budget, or keeps its latencies from being read; nothing without one."""
+    annotations = {**template.annotations, **template.own_annotations}
+    text = annotations.get(ANNOTATION_BUDGET)
+    if text is None:
+        return []
+    try:
+        Budget.parse(text)
+    except InvalidText as wrong:
+        return [str(wrong)]
+    problem = served_by([one.facts for one in containers], template.labels, annotations).problem
+    return [f"annotation {ANNOTATION_BUDGET}: its latencies cannot be read: {problem}"] if problem else []
