@@ -131,6 +131,8 @@ def _keys(path: tuple[str, ...], text: str) -> set[str]:
         ("gpus.source=fake", "gpus"),
         ("gpus.simulated.count=0", "count"),
         ("operator.alignment=maybe", "alignment"),
+        ("operator.budgetSeconds=-1", "budgetSeconds"),
+        ("operator.budgetSeconds=never", "budgetSeconds"),
         ("gpus.overrides[0].gpu=H100", "overrides"),
         ("gpus.exclude[0]=a\\,b", "exclude"),
         ("mps.root=relative/path", "root"),

@@ -100,7 +100,11 @@ SAMPLES: dict[str, Json] = {
             ),
             budget=BudgetStatus(
                 wanted="ttft-p95=400ms",
-                measured=(BudgetMeasured(name="ttft-p95", limit_ms=400, observed_ms=312.5, observations=1200),),
+                measured=(
+                    BudgetMeasured(
+                        name="ttft-p95", limit_microseconds=400_000, observed_microseconds=312_500, observations=1200
+                    ),
+                ),
                 recommended_groups=32,
                 advice="32 groups keep the budget",
             ),

@@ -88,8 +88,8 @@ class BudgetMeasured(ApiModel):
 
     name: str
     """Measure and quantile, such as ``ttft-p95``."""
-    limit_ms: float
-    observed_ms: float | None = None
+    limit_microseconds: int
+    observed_microseconds: int | None = None
     """None while there are too few observations."""
     observations: int = 0
 

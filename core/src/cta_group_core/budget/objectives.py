@@ -19,6 +19,7 @@ QUANTILES: Final = (50, 75, 90, 95, 99)
 """The quantiles that a budget may name, in percent: few, so that they can be the label of a metric."""
 DEFAULT_QUANTILE: Final = 95
 _LONGEST_TEXT: Final = 256
+_SHORTEST_SECONDS: Final = 1e-6
 _LONGEST_SECONDS: Final = 3600.0
 _TERM: Final = re.compile(r"([^=]*)=([^=]*)")
 _NAME: Final = re.compile(r"([a-z0-9]+?)(?:-p([0-9]+))?")
@@ -124,8 +125,8 @@ def _limit(name: str, limit: str, text: str) -> float:
     if parts is None:
         raise _invalid(text, f"the limit of {name} is {limit!r}, not a number with ms or s behind it")
     seconds = float(parts.group(1)) / (1000 if parts.group(2) == "ms" else 1)
-    if not 0 < seconds <= _LONGEST_SECONDS:
-        raise _invalid(text, f"the limit of {name} is {limit}, not above 0 and at most {_LONGEST_SECONDS:.0f}s")
+    if not _SHORTEST_SECONDS <= seconds <= _LONGEST_SECONDS:
+        raise _invalid(text, f"the limit of {name} is {limit}, not from 0.001ms to {_LONGEST_SECONDS:.0f}s")
     return seconds
 
 

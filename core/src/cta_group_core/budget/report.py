@@ -60,13 +60,15 @@ def worth_telling(told: BudgetReport | None, now: BudgetReport, *, is_fresh: boo
 
 def _answer(report: BudgetReport) -> tuple[object, ...]:
     numbers = report.status
-    known = tuple((one.name, one.observed_ms is None) for one in numbers.measured)
+    known = tuple((one.name, one.observed_microseconds is None) for one in numbers.measured)
     words = "" if numbers.measured else report.condition.message
     return (report.condition.status, report.condition.reason, words, numbers.wanted, numbers.recommended_groups, known)
 
 
 def _moved(before: Sequence[BudgetMeasured], now: Sequence[BudgetMeasured]) -> bool:
-    pairs = [(one.observed_ms or 0.0, two.observed_ms or 0.0) for one, two in zip(before, now, strict=True)]
+    pairs = [
+        (one.observed_microseconds or 0, two.observed_microseconds or 0) for one, two in zip(before, now, strict=True)
+    ]
     return any(abs(one - two) > _MOVED * max(one, two) for one, two in pairs)
 
 
@@ -78,8 +80,8 @@ def _measured(one: Outcome) -> BudgetMeasured:
     seconds = None if one.estimate is None else one.estimate.seconds
     return BudgetMeasured(
         name=one.objective.name,
-        limit_ms=round(one.objective.limit_seconds * 1000, 3),
-        observed_ms=None if seconds is None else round(seconds * 1000, 3),
+        limit_microseconds=round(one.objective.limit_seconds * 1e6),
+        observed_microseconds=None if seconds is None else round(seconds * 1e6),
         observations=min(one.observations, 2**53),
     )
 

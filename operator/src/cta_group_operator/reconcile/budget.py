@@ -185,7 +185,9 @@ def _note(now: Asked, readings: Mapping[str, Reading], problem: str) -> str:
 
 def _figures(top: ObjectRef, report: BudgetReport) -> BudgetFigures:
     known: Sequence[tuple[str, float]] = [
-        (one.name, one.observed_ms / one.limit_ms) for one in report.status.measured if one.observed_ms is not None
+        (one.name, one.observed_microseconds / one.limit_microseconds)
+        for one in report.status.measured
+        if one.observed_microseconds is not None
     ]
     status = report.condition.status
     return BudgetFigures(
