@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cluster_harness import release
-from cluster_harness.cluster import Cluster
+from cluster_harness.cluster import Cluster, ClusterOptions
 from cluster_harness.errors import HarnessError
 from cluster_harness.project_images import ensure_images
 from cluster_harness.tools import PROJECT, Tools
@@ -41,12 +41,12 @@ def begin(say: Say) -> tuple[Cluster, Tools]:
     if end():
         say("ended the demo that was still running")
     say("building the images (no time when they are built)")
-    ensure_images()
+    images = tuple(ensure_images().values())
     say("starting Kubernetes (the first time it is built from source: about ten minutes)")
-    cluster = Cluster.start()
+    cluster = Cluster.start(ClusterOptions(images=images))
     try:
         _remember(cluster)
-        say("importing the images, helm install cta-group charts/cta-group")
+        say("helm install cta-group charts/cta-group")
         tools = release.install(cluster, kubeconfig=KUBECONFIG)
     except BaseException:
         cluster.close()

@@ -13,10 +13,12 @@ from kubernetes import client, config
 
 from cluster_harness.api_client import Json
 from cluster_harness.base_images import BUSYBOX_IMAGE
+from cluster_harness.cache import cache_folder
 from cluster_harness.cgroups import hierarchies
 from cluster_harness.cluster import Cluster
 from cluster_harness.control import Control
 from cluster_harness.errors import StartError
+from cluster_harness.image_store import overlay_works
 from cluster_harness.machine import Machine
 from cluster_harness.node_plan import NodePlan
 from cluster_harness.state_folder import BASE, WARDEN_PID, make_state_folder, sweep
@@ -24,6 +26,7 @@ from cluster_harness.waiting import wait_for
 
 HARNESS = Path(__file__).resolve().parents[1] / "cluster"
 SERVE = "mkdir /www && echo served > /www/index.html && exec httpd -f -p 8080 -h /www"
+LAYERS = "var-lib-containerd/io.containerd.snapshotter.v1.overlayfs/snapshots/*"
 # Another name and another kubelet folder than the shared cluster's, which runs at the same time.
 OWNER = """
 import json, sys
@@ -51,10 +54,10 @@ def pod(name: str, script: str) -> Json:
     return {"metadata": {"name": name, "labels": {"app": name}}, "spec": spec}
 
 
-def run_pod(cluster: Cluster, namespace: str, name: str) -> Json:
+def run_pod(cluster: Cluster, namespace: str, name: str, script: str = SERVE) -> Json:
     """Make a pod that serves a page and return it as soon as it runs."""
     pods = f"/api/v1/namespaces/{namespace}/pods"
-    cluster.api.create(pods, pod(name, SERVE))
+    cluster.api.create(pods, pod(name, script))
 
     def running() -> Json | None:
         found = cluster.api.get(f"{pods}/{name}")
@@ -84,6 +87,12 @@ def namespace_of(process: Path) -> Path | None:
         return (process / "ns/pid").readlink()
     except OSError:
         return None
+
+
+def files_below(*folders: Path) -> dict[Path, tuple[int, int, int]]:
+    """Return mode, size and time of the last change of everything below the folders."""
+    found = {path: path.lstat() for folder in folders for path in folder.rglob("*")}
+    return {path: (stat.st_mode, stat.st_size, stat.st_mtime_ns) for path, stat in found.items()}
 
 
 def mounts_of(name: str) -> list[str]:
@@ -164,6 +173,19 @@ def test_a_command_runs_inside_the_node(cluster: Cluster) -> None:
     assert cluster.exec_in_node(["hostname"]).strip() == cluster.node.name
     assert "kubelet.sock" in cluster.exec_in_node(["ls", "/var/lib/kubelet/device-plugins"])
     assert (cluster.node.kubelet_folder / "device-plugins/kubelet.sock").is_socket()
+
+
+@pytest.mark.skipif(not overlay_works(cache_folder()), reason="nothing can be shared from this cache folder")
+def test_what_a_pod_does_to_its_files_is_not_done_to_other_clusters(cluster: Cluster, namespace: str) -> None:
+    """Clusters share the layers of the images that their nodes have from the start; a pod writes above them."""
+    layers = [path.resolve() for path in (cluster.folder / "node").glob(LAYERS) if path.is_symlink()]
+    assert layers
+    assert all(layer.is_relative_to(cache_folder()) for layer in layers)
+    before = files_below(*layers)
+    assert any(path.name == "httpd" for path in before)
+    run_pod(cluster, namespace, "vandal", f"rm /bin/nc && chmod 700 /tmp && echo more >> /bin/busybox && {SERVE}")
+    assert files_below(*layers) == before
+    run_pod(cluster, namespace, "other")
 
 
 def test_nothing_is_left_when_the_owner_is_killed() -> None:

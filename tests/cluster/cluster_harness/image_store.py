@@ -76,7 +76,7 @@ class ImageStore:
         return subprocess.run(argv, capture_output=True, text=True, check=False, env=environment)
 
     def _store_options(self) -> tuple[str, ...]:
-        driver = "overlay" if _overlay_works(self.folder) else "vfs"
+        driver = "overlay" if overlay_works(self.folder) else "vfs"
         return (
             "--root",
             f"{self.folder}/{driver}",
@@ -87,8 +87,8 @@ class ImageStore:
         )
 
 
-def _overlay_works(folder: Path) -> bool:
-    """Say whether the store's file system carries overlay mounts; another overlay does not."""
+def overlay_works(folder: Path) -> bool:
+    """Say whether the file system of a folder carries overlay mounts; another overlay does not."""
     argv = ["stat", "--file-system", "--format", "%T", str(folder)]
     kind = subprocess.run(argv, capture_output=True, text=True, check=True).stdout.strip()
     supported = "overlay" in Path("/proc/filesystems").read_text()

@@ -6,9 +6,11 @@ from pathlib import Path
 
 from cluster_harness.binaries import NodeBinaries
 from cluster_harness.errors import CommandError
+from cluster_harness.importing import NAMESPACE
 from cluster_harness.namespaces import Namespaces
 from cluster_harness.node_plan import NodePlan
 from cluster_harness.node_spec import CONTAINERD, KUBE_PROXY, KUBE_PROXY_HEALTH_PORT, KUBELET, KUBELET_HEALTH_PORT
+from cluster_harness.prepared_images import is_placed
 from cluster_harness.probes import LOOPBACK, healthy
 from cluster_harness.running import Probe
 
@@ -42,8 +44,12 @@ class Node:
         return self.namespaces.run(argv)
 
     def import_image(self, archive: Path) -> None:
-        """Load every image of an OCI or docker archive, so that pods may name them with imagePullPolicy Never."""
-        self._ctr("images", "import", str(archive.resolve()))
+        """Load every image of an OCI or docker archive, so that pods may name them with imagePullPolicy Never.
+
+        Nothing is done for an archive that the node has had from its start.
+        """
+        if not is_placed(archive, self.state_folder):
+            self._ctr("images", "import", str(archive.resolve()))
 
     def probes(self) -> dict[str, Probe]:
         """Return for each component of a node the sign that it works."""
@@ -64,4 +70,4 @@ class Node:
         return True
 
     def _ctr(self, *arguments: str) -> str:
-        return self.namespaces.run([str(self.binaries.ctr), "--namespace", "k8s.io", *arguments])
+        return self.namespaces.run([str(self.binaries.ctr), "--namespace", NAMESPACE, *arguments])

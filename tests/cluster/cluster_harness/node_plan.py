@@ -12,6 +12,7 @@ from cluster_harness.state_folder import NODE_PLAN
 
 POD_RANGE = "10.88.0.0/16"
 PRIVATE_PARENTS = ("/etc", "/opt", "/var")
+CONTAINERD_ROOT = "/var/lib/containerd"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class NodePlan:
     @property
     def kept_folders(self) -> tuple[str, ...]:
         """Folders that hold much, or that containers are made from: kept on disk, in the state folder."""
-        return (self.kubelet_root, "/var/lib/containerd", "/var/log/pods")
+        return (self.kubelet_root, CONTAINERD_ROOT, "/var/log/pods")
 
     def place_of(self, kept: str, folder: Path) -> Path:
         """Return where one of the kept folders really lies, in the state folder ``folder``."""

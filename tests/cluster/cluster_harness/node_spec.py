@@ -15,7 +15,7 @@ from cluster_harness.certs import Authority
 from cluster_harness.components import Component, flags
 from cluster_harness.errors import HarnessError
 from cluster_harness.kubeconfig import write_kubeconfig
-from cluster_harness.node_plan import POD_RANGE, NodePlan
+from cluster_harness.node_plan import CONTAINERD_ROOT, POD_RANGE, NodePlan
 
 CONTAINERD = "containerd"
 KUBELET = "kubelet"
@@ -169,7 +169,7 @@ def _containerd_config(networks: Path) -> str:
         raise HarnessError("a node needs runc (Debian: the package runc)")
     return f"""\
 version = 3
-root = "/var/lib/containerd"
+root = "{CONTAINERD_ROOT}"
 state = "/run/containerd"
 
 [grpc]

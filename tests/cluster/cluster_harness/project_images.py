@@ -72,6 +72,11 @@ def ensure_images() -> dict[str, Path]:
     return archives
 
 
+def built_images() -> dict[str, Path]:
+    """Return the archive of each image by its target, those alone that are built already from the present sources."""
+    return {image.target: path for image in IMAGES if (path := image.archive()).exists()}
+
+
 def _build_missing(archives: dict[str, Path]) -> None:
     missing = [image for image in IMAGES if not archives[image.target].exists()]
     if missing and os.geteuid():
