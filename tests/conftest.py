@@ -17,6 +17,8 @@ settings.load_profile("cta-group")
 
 _WITH_CLUSTERS: Final = ("node", "api")
 _SLOWEST_FIRST: Final = (*_WITH_CLUSTERS, "component")
+_STARTS: Final = ("Cluster.start(", "ControlPlane.start(", "running_cluster(")
+"""How a file says that it has a cluster of its own."""
 _HERE: Final = Path(__file__).parent
 
 
@@ -41,7 +43,7 @@ def _cluster(file: str) -> str:
     """Return what the tests of a file share; ``file`` is relative to the root of the project."""
     folder = file.split("/")[1]
     text = (_HERE.parent / file).read_text(encoding="utf-8") if folder in _WITH_CLUSTERS else ""
-    if folder not in _WITH_CLUSTERS or "Cluster.start(" in text or "ControlPlane.start(" in text:
+    if folder not in _WITH_CLUSTERS or any(call in text for call in _STARTS):
         return file
     return f"{folder}, plain programs" if "PlainNode" in text else folder
 

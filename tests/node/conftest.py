@@ -4,22 +4,19 @@ from collections.abc import Iterator
 
 import pytest
 
-from cluster_harness import release
-from cluster_harness.base_images import ensure_busybox_archive
 from cluster_harness.cluster import Cluster
 from cluster_harness.monitoring import watch_release
 from cluster_harness.prometheus import Prometheus
 from cluster_harness.tools import Tools
-from cluster_harness.waiting import wait_for
+from node_clusters import install_release, new_team, running_cluster
 from plain_node import PlainNode
-from team import EIGHT_H100, Team, allocatable
+from team import EIGHT_H100, Team
 
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
     """One cluster for all tests, with the busybox image; whoever stops a component of it starts it again."""
-    with Cluster.start() as running:
-        running.import_image(ensure_busybox_archive())
+    with running_cluster() as running:
         yield running
 
 
@@ -34,18 +31,15 @@ def namespace(cluster: Cluster) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def tools(cluster: Cluster) -> Tools:
     """Install the chart once and wait until the node offers its groups."""
-    installed = release.install(cluster)
-    wait_for(lambda: allocatable(installed) == EIGHT_H100, "the node to offer 1024 groups", 60)
-    return installed
+    return install_release(cluster, EIGHT_H100)
 
 
 @pytest.fixture
-def team(tools: Tools, cluster: Cluster) -> Iterator[Team]:
+def team(tools: Tools) -> Iterator[Team]:
     """One team with a namespace of its own; when it ends nothing holds groups any more."""
-    made = cluster.api.create("/api/v1/namespaces", {"metadata": {"generateName": "team-"}})
-    one = Team(tools, made["metadata"]["name"])
-    yield one
-    one.disband()
+    with new_team(tools) as one:
+        yield one
+    one.wait_nothing_held()
 
 
 @pytest.fixture

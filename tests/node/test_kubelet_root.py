@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from cluster_harness import release
-from cluster_harness.base_images import ensure_busybox_archive
-from cluster_harness.cluster import Cluster, ClusterOptions
+from cluster_harness.cluster import Cluster
 from cluster_harness.node_plan import NodePlan
 from cluster_harness.node_spec import NodeOptions
 from cluster_harness.tools import Tools
 from cluster_harness.waiting import wait_for
 from doctor_in_pod import findings_in_pod
-from team import CTA_NODES, Team, allocatable, gpus
+from node_clusters import install_release, new_team, running_cluster
+from team import CTA_NODES, Team, gpus
 
 _ROOT = "/var/lib/k0s/kubelet"
 _LOOKED_FOR = "/var/lib/kubelet/pod-resources/kubelet.sock"
@@ -24,26 +24,21 @@ _ONE_GPU = ("--set", "gpus.simulated.count=1", "--set", "operator.placement=off"
 @pytest.fixture(scope="module")
 def elsewhere() -> Iterator[Cluster]:
     """Start a cluster whose kubelet has the folder that k0s gives it."""
-    with Cluster.start(ClusterOptions(node=NodeOptions(plan=NodePlan(kubelet_root=_ROOT)))) as running:
-        running.import_image(ensure_busybox_archive())
+    with running_cluster(NodeOptions(plan=NodePlan(kubelet_root=_ROOT))) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def by_default(elsewhere: Cluster) -> Tools:
     """Install the chart as if kubelet's folder were the usual one."""
-    tools = release.install(elsewhere, *_ONE_GPU)
-    wait_for(lambda: allocatable(tools) == 128, "the node to offer 128 groups", 60)
-    return tools
+    return install_release(elsewhere, 128, *_ONE_GPU)
 
 
 @pytest.fixture
-def team(elsewhere: Cluster, by_default: Tools) -> Iterator[Team]:
+def team(by_default: Tools) -> Iterator[Team]:
     """Give a team a namespace."""
-    made = elsewhere.api.create("/api/v1/namespaces", {"metadata": {"generateName": "team-"}})
-    one = Team(by_default, made["metadata"]["name"])
-    yield one
-    by_default.kubectl("delete", "namespace", one.namespace, "--timeout=120s")
+    with new_team(by_default) as one:
+        yield one
 
 
 def test_the_folder_that_is_missed_is_named_and_a_value_puts_it_right(by_default: Tools, team: Team) -> None:

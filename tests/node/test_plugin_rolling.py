@@ -3,49 +3,19 @@
 kubelet 1.37 and newer keep the devices of a resource while one of its plugins is left (kubernetes#135437).
 """
 
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import count
 
-from cluster_harness.cluster import Cluster
-from cluster_harness.tools import Tools
 from cluster_harness.waiting import wait_for
 from cta_group_core.ids import GpuUuid, GroupId, IdTexts
-from cta_group_core.names import CONDITION_REGISTERED
 from cta_group_plugin.adapters.checkpoint import KubeletCheckpoint
+from meanwhile import meanwhile
 from plain_node import PLUGIN, SUCCESSOR, PlainNode
 from plain_pods import PATIENCE_SECONDS, RESOURCE
-from team import CTA_NODES, EIGHT_H100, Team, allocatable
 
 _ALL = 256
 _FOR_EVER = "trap exit TERM; while :; do sleep 1; done"
 _LOOK_SECONDS = 0.05
-
-
-@contextmanager
-def meanwhile(step: Callable[[], object], *, pause_seconds: float = 0.0) -> Iterator[list[object]]:
-    """Do something again and again until the block ends, and yield what came of it; its errors are the test's."""
-    results: list[object] = []
-    failed: list[BaseException] = []
-    over = threading.Event()
-
-    def do() -> None:
-        try:
-            while not over.wait(pause_seconds):
-                results.append(step())
-        except BaseException as error:  # noqa: BLE001 - the end of a thread: the test raises it
-            failed.append(error)
-
-    thread = threading.Thread(target=do)
-    thread.start()
-    try:
-        yield results
-    finally:
-        over.set()
-        thread.join()
-        if failed:
-            raise failed[0]
 
 
 class Arrivals:
@@ -121,25 +91,3 @@ def test_takeover_is_seen_by_nobody(plain: PlainNode) -> None:
     held = groups_held(plain)
     assert len(set(held)) == len(held) >= 32 + 16
     assert (plain.status("steady")["containerID"], plain.status("steady")["restartCount"]) == (before, 0)
-
-
-def test_upgrade_of_the_release_leaves_no_gap(tools: Tools, team: Team, cluster: Cluster) -> None:
-    """Both pods of the plugin run for a moment: the node never offers less, and is never said not to be registered."""
-
-    def look() -> tuple[int, str]:
-        conditions = cluster.api.get(f"{CTA_NODES}/{cluster.node.name}")["status"]["conditions"]
-        (registered,) = [one["status"] for one in conditions if one["type"] == CONDITION_REGISTERED]
-        return allocatable(tools), registered
-
-    plugin = ("-n", "cta-group", "daemonset/cta-group-plugin")
-    team.start_pod("steady", 32)
-    team.wait_running("steady")
-    with meanwhile(look, pause_seconds=_LOOK_SECONDS) as seen:
-        tools.kubectl("rollout", "restart", *plugin)
-        for number in range(4):
-            team.start_pod(f"passing-{number}", 32)
-            team.wait_running(f"passing-{number}")
-        tools.kubectl("rollout", "status", "--timeout=90s", *plugin)
-        team.start_pod("after", 32)
-        team.wait_running("after")
-    assert set(seen) == {(EIGHT_H100, "True")}

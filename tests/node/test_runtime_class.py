@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from cluster_harness import release
-from cluster_harness.base_images import ensure_busybox_archive
-from cluster_harness.cluster import Cluster, ClusterOptions
+from cluster_harness.cluster import Cluster
 from cluster_harness.node_spec import NodeOptions
 from cluster_harness.tools import Tools
 from cluster_harness.waiting import wait_for
 from cta_group_core.names import ANNOTATION_RUNTIME_ADVICE, ENV_GPU_UUID, ENV_MPS_PERCENTAGE, LABEL_REQUESTS
-from team import RESOURCE, Json, Team, allocatable
+from node_clusters import install_release, new_team, running_cluster
+from team import RESOURCE, Json, Team
 
 _MARK = "STAND_IN_GPU"
 _STAND_IN = f"""\
@@ -62,8 +62,7 @@ def two_runtimes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     program.write_text(_STAND_IN.replace("RUNC", runc))
     program.chmod(0o755)
     options = NodeOptions(containerd_config=_HANDLER.replace("PROGRAM", str(program)))
-    with Cluster.start(ClusterOptions(node=options)) as running:
-        running.import_image(ensure_busybox_archive())
+    with running_cluster(options) as running:
         for name, handler in (("nvidia", "nvidia"), ("plain", "runc")):
             running.api.create(_CLASSES, {"metadata": {"name": name}, "handler": handler})
         yield running
@@ -72,18 +71,14 @@ def two_runtimes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.fixture(scope="module")
 def tools(two_runtimes: Cluster) -> Tools:
     """Install the chart, whose own pods use the second runtime."""
-    installed = release.install(two_runtimes, *_VALUES)
-    wait_for(lambda: allocatable(installed) == 128, "the node to offer 128 groups", 60)
-    return installed
+    return install_release(two_runtimes, 128, *_VALUES)
 
 
 @pytest.fixture
-def team(two_runtimes: Cluster, tools: Tools) -> Iterator[Team]:
-    """Give a team a namespace, and the release its first values back."""
-    made = two_runtimes.api.create("/api/v1/namespaces", {"metadata": {"generateName": "team-"}})
-    one = Team(tools, made["metadata"]["name"])
-    yield one
-    tools.kubectl("delete", "namespace", one.namespace, "--timeout=120s")
+def team(tools: Tools) -> Iterator[Team]:
+    """Give a team a namespace."""
+    with new_team(tools) as one:
+        yield one
 
 
 def runs_with(team: Team, name: str, **spec: Any) -> dict[str, str]:

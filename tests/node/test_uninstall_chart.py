@@ -9,7 +9,6 @@ from collections.abc import Iterator
 import pytest
 
 from cluster_harness import release
-from cluster_harness.base_images import ensure_busybox_archive
 from cluster_harness.cluster import Cluster
 from cluster_harness.tools import Tools
 from cluster_harness.waiting import wait_for
@@ -17,7 +16,8 @@ from cta_group_core.names import ENV_GPU_UUID
 from cta_group_operator.cli import main
 from cta_group_plugin.mps.program import SIMULATED_MODULE
 from mps_on_node import MPS_ROOT
-from team import Team, allocatable
+from node_clusters import install_release, new_team, running_cluster
+from team import Team
 from uninstalling import ONE_H100, Doomed
 
 _SMALL = ("--set", "gpus.simulated.count=1", "--set", "operator.replicas=1")
@@ -28,8 +28,7 @@ _KINDS = ("ctaquotas.ctagroup.dev", "ctanodes.ctagroup.dev", "ctaworkloads.ctagr
 @pytest.fixture(scope="module")
 def own_cluster() -> Iterator[Cluster]:
     """Start a cluster for the tests of this file alone."""
-    with Cluster.start() as running:
-        running.import_image(ensure_busybox_archive())
+    with running_cluster() as running:
         yield running
 
 
@@ -37,20 +36,17 @@ def own_cluster() -> Iterator[Cluster]:
 def installed(own_cluster: Cluster) -> Iterator[Tools]:
     """Install the chart with one simulated H100; afterwards no release is left, and the node takes pods again."""
     deadline = f"uninstall.releaseGates.deadlineSeconds={_DEADLINE_SECONDS}"
-    tools = release.install(own_cluster, *_SMALL, "--set", deadline)
-    wait_for(lambda: allocatable(tools) == ONE_H100, "the node to offer 128 groups", 60)
+    tools = install_release(own_cluster, ONE_H100, *_SMALL, "--set", deadline)
     yield tools
     tools.helm("uninstall", release.NAME, "--namespace", release.NAMESPACE, "--ignore-not-found", "--no-hooks")
     own_cluster.api.patch(f"/api/v1/nodes/{own_cluster.node.name}", {"spec": {"unschedulable": None, "taints": None}})
 
 
 @pytest.fixture
-def team(own_cluster: Cluster, installed: Tools) -> Iterator[Team]:
-    """Give a team a namespace, which is gone with all its pods when the test ends."""
-    made = own_cluster.api.create("/api/v1/namespaces", {"metadata": {"generateName": "team-"}})
-    one = Team(installed, made["metadata"]["name"])
-    yield one
-    installed.kubectl("delete", "namespace", one.namespace, "--timeout=120s")
+def team(installed: Tools) -> Iterator[Team]:
+    """Give a team a namespace; its pods are gone when the test ends."""
+    with new_team(installed) as one:
+        yield one
 
 
 @pytest.fixture

@@ -127,14 +127,12 @@ class Team:
         return wait_for(look, f"the explanation of {target} to say {words}", PATIENCE_SECONDS)
 
     def disband(self) -> None:
-        """Remove the namespace and its quota, and wait until nothing holds groups there; the rest goes by itself."""
-        api = self.tools.api
+        """Remove the namespace and its quota, and wait until no pod is there; the rest goes by itself."""
         quota = f"{CTA_QUOTAS}/{self.namespace}"
-        if api.find(quota) is not None:
-            api.delete(quota)
-        api.delete(f"/api/v1/namespaces/{self.namespace}")
+        if self.tools.api.find(quota) is not None:
+            self.tools.api.delete(quota)
+        self.tools.api.delete(f"/api/v1/namespaces/{self.namespace}")
         wait_for(lambda: not self.pods(), f"the pods of {self.namespace} to be gone", PATIENCE_SECONDS)
-        self.wait_nothing_held()
 
     def _is_quota_enforced(self) -> bool:
         quotas = self.tools.api.items(f"/api/v1/namespaces/{self.namespace}/resourcequotas")

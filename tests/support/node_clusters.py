@@ -1,0 +1,37 @@
+"""Clusters with a node, releases and teams for tests: how each begins, what is waited for, and how it ends."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from cluster_harness import release
+from cluster_harness.base_images import ensure_busybox_archive
+from cluster_harness.cluster import Cluster, ClusterOptions
+from cluster_harness.node_spec import NodeOptions
+from cluster_harness.project_images import built_images
+from cluster_harness.tools import Tools
+from cluster_harness.waiting import wait_for
+from team import Team, allocatable
+
+
+@contextmanager
+def running_cluster(node: NodeOptions | None = None) -> Iterator[Cluster]:
+    """Run a cluster until the block ends; its node has busybox, and the project's images if they are built."""
+    images = (ensure_busybox_archive(), *built_images().values())
+    with Cluster.start(ClusterOptions(node=node or NodeOptions(), images=images)) as running:
+        yield running
+
+
+def install_release(cluster: Cluster, groups: int, *values: str) -> Tools:
+    """Install the chart with more ``values`` for Helm and return when the node offers so many groups."""
+    tools = release.install(cluster, *values)
+    wait_for(lambda: allocatable(tools) == groups, f"the node to offer {groups} groups", 60)
+    return tools
+
+
+@contextmanager
+def new_team(tools: Tools) -> Iterator[Team]:
+    """Give a team a namespace; when the block ends all its pods are gone."""
+    made = tools.api.create("/api/v1/namespaces", {"metadata": {"generateName": "team-"}})
+    one = Team(tools, made["metadata"]["name"])
+    yield one
+    one.disband()
