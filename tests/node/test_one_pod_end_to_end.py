@@ -6,6 +6,7 @@ import pytest
 
 from cluster_harness import release
 from cluster_harness.cluster import Cluster
+from cluster_harness.errors import ApiError
 from cluster_harness.tools import ToolError, Tools
 from cluster_harness.waiting import wait_for
 from cta_group_core.names import (
@@ -122,14 +123,14 @@ def test_more_quota_starts_the_refused_server(team: Team) -> None:
 )
 def test_a_pod_that_sets_its_own_limits_is_refused_where_they_would_win(team: Team, variable: str, value: str) -> None:
     """With slices by environment variables, kubelet lets the pod's own stand: so it never comes in."""
-    with pytest.raises(ToolError, match=f"container main sets {variable}: remove it"):
+    with pytest.raises(ApiError, match=f"container main sets {variable}: remove it"):
         team.start_pod("defiant", 32, env={variable: value})
     assert team.pods() == []
 
 
 def test_a_size_that_no_gpu_takes_is_refused_at_admission(team: Team) -> None:
     """12 groups on an H100 are refused when the pod is made, and the text says what to write."""
-    with pytest.raises(ToolError, match=r"8 to 128 in steps of 8|8, 16"):
+    with pytest.raises(ApiError, match=r"8 to 128 in steps of 8|8, 16"):
         team.start_pod("twelve", 12)
 
 

@@ -1,11 +1,12 @@
 """A team's namespace on a cluster that has the chart: pods and servers that ask for groups, and what became of them."""
 
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from cluster_harness.base_images import BUSYBOX_IMAGE
+from cluster_harness.errors import DeadlineError
 from cluster_harness.tools import Tools
 from cluster_harness.waiting import wait_for
 
@@ -30,7 +31,8 @@ class Team:
     def declare_quota(self, groups: int) -> None:
         """Give the namespace a CTAQuota of its own and wait until the API server enforces it."""
         spec = {"namespaces": [self.namespace], "groups": groups}
-        self.apply({"apiVersion": "ctagroup.dev/v1alpha1", "kind": "CTAQuota", "spec": spec}, self.namespace)
+        quota = {"apiVersion": "ctagroup.dev/v1alpha1", "kind": "CTAQuota", "spec": spec}
+        self.tools.api.apply(self._quota, {**quota, "metadata": {"name": self.namespace}})
         wait_for(self._is_quota_enforced, f"the ResourceQuota of {self.namespace}", PATIENCE_SECONDS)
 
     def start_server(self, name: str, groups: int = 32, **changes: Any) -> None:
@@ -50,7 +52,8 @@ class Team:
             "spec": {"terminationGracePeriodSeconds": 1, "containers": [container]},
         }
         spec = {"replicas": 1, "selector": {"matchLabels": {"app": name}}, "template": template}
-        self.apply({"apiVersion": "apps/v1", "kind": "Deployment", "spec": spec}, name)
+        deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec}
+        self.tools.api.apply(f"{self._deployments}/{name}", deployment)
 
     def start_pod(
         self,
@@ -60,7 +63,7 @@ class Team:
         env: Mapping[str, str] | None = None,
         **changes: Any,
     ) -> None:
-        """Make a pod that holds groups and does nothing; ``changes`` are laid over its spec."""
+        """Make a pod that holds groups and does nothing; ``changes`` are laid over its spec. ApiError if refused."""
         container = {
             "name": "main",
             "image": BUSYBOX_IMAGE,
@@ -70,12 +73,8 @@ class Team:
             "resources": {"limits": {RESOURCE: groups}},
         }
         spec = {"terminationGracePeriodSeconds": 1, "containers": [container], **changes}
-        self.apply({"apiVersion": "v1", "kind": "Pod", "spec": spec}, name, annotations)
-
-    def apply(self, manifest: Json, name: str, annotations: Mapping[str, str] | None = None) -> None:
-        """Make or change an object of the namespace."""
-        metadata = {"name": name, "namespace": self.namespace, "annotations": dict(annotations or {})}
-        self.tools.apply(json.dumps({**manifest, "metadata": metadata}))
+        metadata = {"name": name, "annotations": dict(annotations or {})}
+        self.tools.api.create(self._pods, {"metadata": metadata, "spec": spec})
 
     def pod(self, name: str) -> Json:
         """Return a pod by its name."""
@@ -90,14 +89,32 @@ class Team:
     def _pods(self) -> str:
         return f"/api/v1/namespaces/{self.namespace}/pods"
 
+    @property
+    def _deployments(self) -> str:
+        return f"/apis/apps/v1/namespaces/{self.namespace}/deployments"
+
+    @property
+    def _quota(self) -> str:
+        return f"{CTA_QUOTAS}/{self.namespace}"
+
     def wait_running(self, *names: str) -> None:
         """Wait until each pod is Ready."""
-        self.tools.kubectl("-n", self.namespace, "wait", "--for=condition=Ready", "--timeout=90s", *map(_as_pod, names))
+        for name in names:
+            self._wait_for_all(partial(self._is_ready, name), f"pod {name} to be ready")
 
     def wait_served(self, *names: str) -> None:
         """Wait until each Deployment is rolled out."""
         for name in names:
-            self.tools.kubectl("-n", self.namespace, "rollout", "status", f"deployment/{name}", "--timeout=90s")
+            self._wait_for_all(partial(self._is_rolled_out, name), f"deployment {name} to be rolled out")
+
+    def _wait_for_all(self, is_so: Callable[[], bool], what: str) -> None:
+        """Wait for what the pods bring about; the error tells how they are."""
+        try:
+            wait_for(is_so, what, PATIENCE_SECONDS)
+        except DeadlineError as error:
+            raise DeadlineError(
+                f"{error}\n{[(pod['metadata']['name'], pod['status']) for pod in self.pods()]}"
+            ) from error
 
     def wait_phase(self, name: str, phase: str) -> Json:
         """Wait until the pod is in the phase and return it."""
@@ -128,15 +145,27 @@ class Team:
 
     def disband(self) -> None:
         """Remove the namespace and its quota, and wait until no pod is there; the rest goes by itself."""
-        quota = f"{CTA_QUOTAS}/{self.namespace}"
-        if self.tools.api.find(quota) is not None:
-            self.tools.api.delete(quota)
-        self.tools.api.delete(f"/api/v1/namespaces/{self.namespace}")
+        api = self.tools.api
+        if api.find(self._quota) is not None:
+            api.delete(self._quota)
+        api.delete(f"/api/v1/namespaces/{self.namespace}")
+        api.delete(self._pods)  # none can come any more, and the namespace's own end begins seconds later
         wait_for(lambda: not self.pods(), f"the pods of {self.namespace} to be gone", PATIENCE_SECONDS)
 
     def _is_quota_enforced(self) -> bool:
         quotas = self.tools.api.items(f"/api/v1/namespaces/{self.namespace}/resourcequotas")
         return any(f"requests.{RESOURCE}" in quota.get("status", {}).get("used", {}) for quota in quotas)
+
+    def _is_ready(self, name: str) -> bool:
+        conditions = self.pod(name)["status"].get("conditions", [])
+        return any((one["type"], one["status"]) == ("Ready", "True") for one in conditions)
+
+    def _is_rolled_out(self, name: str) -> bool:
+        deployment = self.tools.api.get(f"{self._deployments}/{name}")
+        status, wanted = deployment["status"], deployment["spec"]["replicas"]
+        is_known = status.get("observedGeneration") == deployment["metadata"]["generation"]
+        counts = [status.get(count, 0) for count in ("replicas", "updatedReplicas", "availableReplicas")]
+        return is_known and counts == [wanted] * 3
 
     def _in_phase(self, name: str, phase: str) -> Json | None:
         pod = self.pod(name)
@@ -160,7 +189,3 @@ def allocatable(tools: Tools) -> int:
     """Return the groups that the scheduler may give out on the only node."""
     (node,) = tools.api.items("/api/v1/nodes")
     return int(node["status"]["allocatable"].get(RESOURCE, "0"))
-
-
-def _as_pod(name: str) -> str:
-    return f"pod/{name}"

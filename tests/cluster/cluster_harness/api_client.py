@@ -14,6 +14,8 @@ from cluster_harness.errors import ApiError
 
 _TIMEOUT_SECONDS = 30.0
 _MERGE_PATCH = "application/merge-patch+json"
+_APPLY_PATCH = "application/apply-patch+yaml"  # JSON is YAML
+_FIELD_MANAGER = "tests"
 
 Json = dict[str, Any]
 
@@ -57,6 +59,10 @@ class ApiClient:
     def create(self, path: str, content: Json) -> Json:
         """Make an object in the list at the path and return it as stored; kind and apiVersion may be left out."""
         return self._json("POST", path, content)
+
+    def apply(self, path: str, content: Json) -> Json:
+        """Make the object at the path, or change it, as ``kubectl apply --server-side`` does; return it as stored."""
+        return self._json("PATCH", f"{path}?fieldManager={_FIELD_MANAGER}", content, _APPLY_PATCH)
 
     def patch(self, path: str, content: Json) -> Json:
         """Merge ``content`` into the object at the path and return it as stored."""
