@@ -53,6 +53,7 @@ def registration(
 def tenants(registration: Registration) -> Iterator[str]:
     """Make a namespace whose pods the operator and the chart's policies look at."""
     name = registration.new_namespace()
+    registration.wait_seen(name)
     with narrow_policies(registration.control_plane, LABEL, name, _PROBES):
         yield name
     registration.api.delete(f"/api/v1/namespaces/{name}")

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import ssl
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from conditions import until
 from cta_group_core.names import GATE_PLACEMENT, LABEL_REQUESTS
 from cta_group_core.vllm.gpu import GpuKind
 from cta_group_operator.admission.certificate_sources import FolderSource
+from cta_group_operator.admission.pod import Spec
 
 Json = dict[str, Any]
 EXPIRY = "webhook_certificate_expiry_timestamp_seconds"
@@ -24,9 +25,9 @@ EXPIRY = "webhook_certificate_expiry_timestamp_seconds"
 class BrokenFacts:
     """Facts that fail when they are asked for."""
 
-    def kinds(self, node_selector: Mapping[str, str]) -> Collection[GpuKind]:
+    def kinds(self, spec: Spec) -> Collection[GpuKind]:
         """Fail."""
-        raise RuntimeError(f"broken for the test, {len(node_selector)} labels")
+        raise RuntimeError(f"broken for the test, node {spec.node_name}")
 
 
 async def test_a_pod_is_mutated_over_tls(tmp_path: Path) -> None:

@@ -141,6 +141,10 @@ class FakeServers:
 
     found: tuple[ServerStatus, Condition] | None = None
 
+    def missed(self, pod: Mapping[str, Any]) -> str:  # noqa: ARG002 - part of the interface
+        """Say nothing."""
+        return ""
+
     def read(self, template: bytes) -> tuple[ServerStatus, Condition] | None:
         """Return it, for a template that is there."""
         return self.found if template else None

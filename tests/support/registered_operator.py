@@ -4,13 +4,14 @@ The API server calls them by the chart's Service, under its name and with the au
 Service leads to this machine: there is no kube-proxy here.
 """
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from admission_pods import cta_node
-from chart_rendering import NAMESPACE, Manifest, pod_templates, render
+from chart_rendering import NAMESPACE, pod_templates, render
 from cluster_harness.api_client import ApiClient, Json
 from cluster_harness.control_plane import ControlPlane
 from cluster_harness.probes import LOOPBACK, free_ports
@@ -27,6 +28,8 @@ WEBHOOKS = (f"{ADMISSION}/mutatingwebhookconfigurations", f"{ADMISSION}/validati
 SECRET = f"/api/v1/namespaces/{NAMESPACE}/secrets/cta-group-webhook"
 _SERVICE = f"/api/v1/namespaces/{NAMESPACE}/services/cta-group-operator"
 _KINDS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+PATIENT = ("webhook.timeoutSeconds=30",)
+"""A slow machine is no reason for the API server to go on without the operator."""
 LABEL = "registered-webhooks"
 """Of namespaces whose pods are looked at."""
 
@@ -49,9 +52,11 @@ class Registration:
     """Values of the chart, as for ``helm --set``."""
     flags: tuple[str, ...] = ()
     """Further options of the operator."""
-    replicas: int = 1
+    namespaces: list[str] = field(default_factory=lambda: ["default"])
     operators: list[OperatorProcess] = field(default_factory=list)
     ports: list[int] = field(default_factory=list)
+    port: int = 0
+    """By which the operator is reached now."""
 
     @property
     def api(self) -> ApiClient:
@@ -66,17 +71,16 @@ class Registration:
         self.operators.append(made)
         return made
 
-    def configurations(self, port: int) -> list[Manifest]:
-        """Return the chart's registration, by a port of this machine and for namespaces of these tests only."""
-        found = [one for one in render("default", *self.settings) if one["kind"] in _KINDS]
+    def register(self, port: int, *settings: str) -> None:
+        """Apply the registration as Helm would, by a port of this machine: what it does not say stays."""
+        found = [one for one in render("default", *self.settings, *settings) if one["kind"] in _KINDS]
+        # Other namespaces are none of these tests' matter. `doctor` rehearses a pod in the default one.
+        only = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": self.namespaces}
         for webhook in (webhook for one in found for webhook in one["webhooks"]):
             webhook["clientConfig"]["service"]["port"] = port
-            webhook["namespaceSelector"]["matchExpressions"].append({"key": LABEL, "operator": "Exists"})
-        return found
-
-    def register(self, port: int) -> None:
-        """Apply the registration as an upgrade of the release would: what it does not say stays."""
-        Kubectl.admin(self.control_plane).apply(*self.configurations(port), manager="helm")
+            webhook["namespaceSelector"]["matchExpressions"].append(only)
+        Kubectl.admin(self.control_plane).apply(*found, manager="helm")
+        self.port = port
 
     def new_namespace(self) -> str:
         """Make a namespace whose pods are looked at, and in which they can be made."""
@@ -84,6 +88,9 @@ class Registration:
         name: str = self.api.create("/api/v1/namespaces", {"metadata": metadata})["metadata"]["name"]
         account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
         wait_for(lambda: self.api.find(account), "the default service account")
+        self.namespaces.append(name)
+        if self.port:
+            self.register(self.port)
         return name
 
     def bundles(self) -> list[str | None]:
@@ -93,6 +100,18 @@ class Registration:
             for path in WEBHOOKS
             for webhook in self.api.get(f"{path}/{NAME}")["webhooks"]
         ]
+
+    def write_bundle(self, path: str, bundle: str, *, manager: str) -> None:
+        """Let the webhooks of a configuration trust something, as a manager other than Helm and the operator."""
+        kind = path.rpartition("/")[2].removesuffix("s")
+        patch = [{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": bundle}]
+        what = ("patch", kind, NAME, "--type=json", f"--patch={json.dumps(patch)}", f"--field-manager={manager}")
+        done = Kubectl.admin(self.control_plane).run(*what)
+        assert done.returncode == 0, done.stderr
+
+    def wait_seen(self, namespace: str) -> None:
+        """Wait until pods of a namespace come to the operator."""
+        wait_for(lambda: self.is_seen(namespace), f"pods of {namespace} to come to the operator", 60.0)
 
     def is_seen(self, namespace: str) -> bool:
         """Tell whether a pod that is made now comes to the operator, which also knows the GPUs."""
@@ -119,12 +138,13 @@ def registered_operator(
     kubeconfig: Path,
     folder: Path,
     *,
-    settings: Sequence[str] = (),
+    settings: Sequence[str] = PATIENT,
     flags: Sequence[str] = (),
     replicas: int = 1,
+    waits: bool = True,
 ) -> Iterator[tuple[Registration, Relay]]:
     """Run replicas behind the chart's registration until the block ends; the way to them can be blocked."""
-    made = Registration(control_plane, kubeconfig, folder, tuple(settings), tuple(flags), replicas)
+    made = Registration(control_plane, kubeconfig, folder, tuple(settings), tuple(flags))
     made.ports = free_ports(LOOPBACK, replicas)
     api = control_plane.api
     with ExitStack() as undo:
@@ -142,7 +162,6 @@ def registered_operator(
         undo.callback(lambda: [one.end() for one in made.operators])
         for port in made.ports:
             made.start_replica(port)
-        namespace = made.new_namespace()
-        undo.callback(api.delete, f"/api/v1/namespaces/{namespace}")
-        wait_for(lambda: made.is_seen(namespace), "the API server to call the operator", 60.0)
+        if waits:
+            made.wait_seen("default")
         yield made, relay

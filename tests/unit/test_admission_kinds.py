@@ -1,9 +1,15 @@
 """The value for vLLM's memory starts on every GPU that the pod can land on."""
 
 from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from admission_pods import FITS_H100_QUARTER, FLAG, admitted, args_of, cta_node, known_gpus, server_pod
 from cta_group_core.names import ANNOTATION_ALIGNMENT_ADVICE
+from cta_group_operator.admission.pod import Spec
+
+Json = dict[str, Any]
 
 
 def test_gpus_are_followed_through_nodes_that_come_change_and_go() -> None:
@@ -11,10 +17,10 @@ def test_gpus_are_followed_through_nodes_that_come_change_and_go() -> None:
     first, second = cta_node("node-a", "h100-sxm"), cta_node("node-b", "h200")
     known = known_gpus(first, second)
     known.follow(second, cta_node("node-b", "h100-sxm"))
-    assert {kind.product for kind in known.kinds({})} == {"NVIDIA H100 80GB HBM3"}
+    assert {kind.product for kind in known.kinds(Spec())} == {"NVIDIA H100 80GB HBM3"}
     known.follow(first, None)
     known.follow(second, None)
-    assert known.kinds({}) == frozenset()
+    assert known.kinds(Spec()) == frozenset()
 
 
 def test_the_value_starts_on_every_kind_of_gpu_the_pod_can_land_on() -> None:
@@ -27,6 +33,45 @@ def test_the_value_starts_on_every_kind_of_gpu_the_pod_can_land_on() -> None:
     only_h200, _ = admitted(before, both)
     assert args_of(anywhere)[1] == f"{FLAG}={FITS_H100_QUARTER}"
     assert args_of(only_h200)[1] == f"{FLAG}=0.2257"
+
+
+def required(**term: Any) -> Json:
+    """Return node affinity that must hold."""
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "value"),
+    [
+        ({"affinity": required(matchExpressions=[{"key": "zone", "operator": "In", "values": ["b"]}])}, "0.2257"),
+        ({"affinity": required(matchExpressions=[{"key": "zone", "operator": "NotIn", "values": ["a"]}])}, "0.2257"),
+        ({"affinity": required(matchExpressions=[{"key": "zone", "operator": "Exists"}])}, FITS_H100_QUARTER),
+        (
+            {"affinity": required(matchFields=[{"key": "metadata.name", "operator": "In", "values": ["node-b"]}])},
+            "0.2257",
+        ),
+        ({"nodeName": "node-b"}, "0.2257"),
+        ({"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}}, FITS_H100_QUARTER),
+        ({"affinity": {"nodeAffinity": None}}, FITS_H100_QUARTER),
+        ({"affinity": required(matchExpressions=[{"key": "zone", "operator": "Like"}])}, FITS_H100_QUARTER),
+    ],
+)
+def test_required_affinity_and_a_node_s_name_leave_kinds_out(spec: Json, value: str) -> None:
+    """As a selector does; what is only preferred, or that nobody can read, leaves out none."""
+    labels = {"node-a": {"zone": "a"}, "node-b": {"zone": "b"}}
+    both = known_gpus(cta_node("node-a", "h100-sxm"), cta_node("node-b", "h200"), labels=labels)
+    before = server_pod("m")
+    before["spec"] |= spec
+    pod, _ = admitted(before, both)
+    assert args_of(pod)[1] == f"{FLAG}={value}"
+
+
+def test_a_node_whose_labels_are_not_known_may_have_them() -> None:
+    """Its GPUs count, so that the value starts there too."""
+    both = known_gpus(cta_node("node-a", "h100-sxm"), cta_node("node-b", "h200"), labels={"node-b": {"zone": "b"}})
+    before = server_pod("m")
+    before["spec"]["affinity"] = required(matchExpressions=[{"key": "zone", "operator": "In", "values": ["b"]}])
+    assert args_of(admitted(before, both)[0])[1] == f"{FLAG}={FITS_H100_QUARTER}"
 
 
 def test_a_display_card_beside_the_gpus_does_not_count() -> None:

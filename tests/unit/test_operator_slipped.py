@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-from cta_group_core.names import ANNOTATION_PLACEMENT, ANNOTATION_WITHOUT_WEBHOOK, GATE_PLACEMENT, LABEL_REQUESTS
+from cta_group_core.names import (
+    ANNOTATION_ALIGNMENT_ADVICE,
+    ANNOTATION_PLACEMENT,
+    ANNOTATION_WITHOUT_WEBHOOK,
+    GATE_PLACEMENT,
+    LABEL_REQUESTS,
+)
 from cta_group_core.nodes import Allocation
 from cta_group_operator.clock import SystemClock
 from cta_group_operator.errors import ApiUnavailable, LeadershipLost
@@ -48,13 +54,20 @@ class ListingKube(FakeKube):
         return {"items": found[start : start + 2], "metadata": {"continue": more}}
 
 
+def advice_to(body: Mapping[str, Any]) -> str:
+    """Return what a server would have got."""
+    return "set --x=1" if body["metadata"]["name"].startswith("server") else ""
+
+
 def a_world(*pods: dict[str, Any]) -> tuple[ClusterView, ListingKube, SlippedPods, Metrics]:
     """Return an API server with those pods, which the watch does not see."""
     view, kube, metrics = a_view(), ListingKube(), Metrics("test")
     kube.pods = pods
     clock = SystemClock()
     events = EventWriter(kube, clock, "me")
-    found = SlippedPods(view, kube, clock, metrics=metrics, events=events, read=READ_POD, period_seconds=0.01)
+    found = SlippedPods(
+        view, kube, clock, metrics=metrics, events=events, read=READ_POD, advise=advice_to, period_seconds=0.01
+    )
     return view, kube, found, metrics
 
 
@@ -77,6 +90,15 @@ async def test_all_that_ask_are_labelled_whatever_the_page() -> None:
     told = [one["message"] for path, one in kube.objects.items() if "/events/" in path]
     assert len(told) == 3
     assert told[0].startswith("pod pod-0, which asks for 32 groups, was admitted without the webhook")
+
+
+async def test_a_server_is_told_what_it_would_have_got() -> None:
+    """Its arguments cannot be changed any more; what fits stays with the pod."""
+    _, kube, slipped, _ = a_world(pod_body("server"), pod_body("other"))
+    await slipped.list_all()
+    annotations = {name: written["annotations"] for name, written in labelled(kube).items()}
+    assert annotations["server"] == {ANNOTATION_WITHOUT_WEBHOOK: "true", ANNOTATION_ALIGNMENT_ADVICE: "set --x=1"}
+    assert annotations["other"] == {ANNOTATION_WITHOUT_WEBHOOK: "true"}
 
 
 @pytest.mark.parametrize(

@@ -115,10 +115,11 @@ class PodTerms:
 
 def objection(pod: PodTerms, node: NodeFacts, load: Load) -> str | None:
     """Return why ``pod`` can not run on ``node``, which carries ``load`` already; None when nothing forbids it."""
-    return _names_objection(pod, node) or _taint_objection(pod, node) or _room_objection(pod, node, load)
+    return names_objection(pod, node) or _taint_objection(pod, node) or _room_objection(pod, node, load)
 
 
-def _names_objection(pod: PodTerms, node: NodeFacts) -> str | None:
+def names_objection(pod: PodTerms, node: NodeFacts) -> str | None:
+    """Return what of the pod's node selector and required node affinity the node does not satisfy; None for nothing."""
     for key, value in pod.node_selector:
         if node.labels.get(key) != value:
             return f"node selector {key}={value}"

@@ -58,7 +58,7 @@ def mutate(pod: Pod, rules: PodRules, facts: SliceFacts) -> Mutation:
     if rules.placement and not pod.spec.node_name:
         # A pod that is bound already cannot have a gate: the API server refuses it.
         patch.gate(GATE_PLACEMENT)
-    advice = _align(pod, rules, facts.kinds(pod.spec.node_selector or {}), patch)
+    advice = _align(pod, rules, facts.kinds(pod.spec), patch)
     warnings += [*_runtime(pod, rules, patch), *_misleading(asked_by(pod, rules.resource_name)), *advice.warnings]
     return Mutation(Answer(patch=patch.operations, warnings=warnings), tuple(edit.flag for edit in advice.edits))
 
@@ -127,5 +127,5 @@ def validate(pod: Pod, rules: PodRules, facts: SliceFacts) -> Answer:
     server, _ = find_server(pod, asked_by(pod, rules.resource_name))
     if server is None or mode_of(pod, rules.alignment)[0] is not Alignment.ON:
         return Answer()
-    wrong = parallel_problem(case_of(server, pod, facts.kinds(pod.spec.node_selector or {})))
+    wrong = parallel_problem(case_of(server, pod, facts.kinds(pod.spec)))
     return Answer() if wrong is None else Answer(allowed=False, message=f"{wrong}{_WAY_OUT}")

@@ -4,7 +4,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Protocol
 
 from cta_group_core.ids import NodeName
+from cta_group_core.scheduling import NodeFacts, PodTerms, names_objection
+from cta_group_core.scheduling import NodeTerm as Alternative
+from cta_group_core.selectors import Operator, Requirement
 from cta_group_core.vllm.gpu import GpuKind, kinds_of
+from cta_group_operator.admission.pod import Expression, NodeTerm, Spec
 from cta_group_operator.ports import CtaNodeView
 
 NodeLabels = Callable[[NodeName], Mapping[str, str] | None]
@@ -14,8 +18,8 @@ NodeLabels = Callable[[NodeName], Mapping[str, str] | None]
 class SliceFacts(Protocol):
     """What admission must know of the cluster's GPUs."""
 
-    def kinds(self, node_selector: Mapping[str, str]) -> Collection[GpuKind]:
-        """Return the kinds of GPU on nodes that a pod with this selector can land on; empty when none is known."""
+    def kinds(self, spec: Spec) -> Collection[GpuKind]:
+        """Return the kinds of GPU on nodes that such a pod can land on; empty when none is known."""
 
 
 class KnownGpus:
@@ -37,15 +41,42 @@ class KnownGpus:
             self._by_node[after.name] = found
         self._all = _union(self._by_node.values())
 
-    def kinds(self, node_selector: Mapping[str, str]) -> Collection[GpuKind]:
-        """Return the kinds on nodes with the labels that are asked for; a node without known labels may have them."""
-        if not node_selector:
+    def kinds(self, spec: Spec) -> Collection[GpuKind]:
+        """Return the kinds on nodes that the pod's selector, affinity and node name allow.
+
+        A node whose labels are not known may have those that are asked for.
+        """
+        if spec.node_name:
+            return self._by_node.get(NodeName(spec.node_name), frozenset())
+        terms = _terms_of(spec)
+        if not terms.node_selector and terms.node_terms is None:
             return self._all
-        return _union(kinds for name, kinds in self._by_node.items() if _matches(node_selector, self._labels(name)))
+        return _union(kinds for name, kinds in self._by_node.items() if self._may_take(name, terms))
+
+    def _may_take(self, name: NodeName, terms: PodTerms) -> bool:
+        labels = self._labels(name)
+        return labels is None or names_objection(terms, NodeFacts(name, labels)) is None
 
 
-def _matches(selector: Mapping[str, str], labels: Mapping[str, str] | None) -> bool:
-    return labels is None or all(labels.get(key) == value for key, value in selector.items())
+def _terms_of(spec: Spec) -> PodTerms:
+    """Return what the pod asks of a node; affinity that cannot be read, which the API server refuses, asks nothing."""
+    required = spec.affinity.node_affinity.required if spec.affinity and spec.affinity.node_affinity else None
+    try:
+        node_terms = None if required is None else tuple(map(_term, required.node_selector_terms or ()))
+    except ValueError:
+        node_terms = None
+    return PodTerms(tuple((spec.node_selector or {}).items()), node_terms)
+
+
+def _term(term: NodeTerm) -> Alternative:
+    return Alternative(_requirements(term.match_expressions), _requirements(term.match_fields))
+
+
+def _requirements(expressions: Iterable[Expression] | None) -> tuple[Requirement, ...]:
+    return tuple(
+        Requirement(key=one.key, operator=Operator(one.operator), values=tuple(one.values or ()))
+        for one in expressions or ()
+    )
 
 
 def _union(many: Iterable[frozenset[GpuKind]]) -> frozenset[GpuKind]:

@@ -1,6 +1,6 @@
 """The fields of a pod that admission reads, as typed structs: decoding skips all others. Any list may be null."""
 
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, field
 
 
 class Metadata(Struct):
@@ -74,6 +74,39 @@ class Gate(Struct):
     name: str
 
 
+class Expression(Struct):
+    """One requirement of node affinity."""
+
+    key: str = ""
+    operator: str = ""
+    values: list[str] | None = None
+
+
+class NodeTerm(Struct, rename="camel"):
+    """One term of node affinity."""
+
+    match_expressions: list[Expression] | None = None
+    match_fields: list[Expression] | None = None
+
+
+class NodeTerms(Struct, rename="camel"):
+    """Terms of node affinity, alternatives to each other."""
+
+    node_selector_terms: list[NodeTerm] | None = None
+
+
+class NodeAffinity(Struct):
+    """affinity.nodeAffinity."""
+
+    required: NodeTerms | None = field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
+
+
+class Affinity(Struct, rename="camel"):
+    """affinity."""
+
+    node_affinity: NodeAffinity | None = None
+
+
 class Spec(Struct, rename="camel"):
     """spec."""
 
@@ -81,6 +114,7 @@ class Spec(Struct, rename="camel"):
     init_containers: list[Container] | None = None
     node_name: str | None = None
     node_selector: dict[str, str] | None = None
+    affinity: Affinity | None = None
     runtime_class_name: str | None = None
     scheduling_gates: list[Gate] | None = None
 

@@ -11,10 +11,12 @@ from cta_group_core.vllm.gpu import GpuKind
 from cta_group_core.workload import ServerStatus
 from cta_group_operator.admission.alignment import case_of, find_server, mode_of
 from cta_group_operator.admission.gpu_kinds import SliceFacts
+from cta_group_operator.admission.late import late_advice
 from cta_group_operator.admission.patch import PodPatch
 from cta_group_operator.admission.pod import Pod
 from cta_group_operator.admission.requests import apply_annotation, asked_by
 from cta_group_operator.admission.settings import PodRules
+from cta_group_operator.ports import Json
 
 _KEPT = 2048
 """Answers that are kept: a template is asked for at every change of its pods, and changes rarely itself."""
@@ -37,7 +39,11 @@ class TemplateReader:
             pod = msgspec.json.decode(template, type=Pod)
         except msgspec.MsgspecError:
             return None
-        return self._read(template, frozenset(self._facts.kinds(pod.spec.node_selector or {})))
+        return self._read(template, frozenset(self._facts.kinds(pod.spec)))
+
+    def missed(self, pod: Json) -> str:
+        """See the interface."""
+        return late_advice(pod, self._rules, self._facts)
 
     def _find(self, template: bytes, kinds: Collection[GpuKind]) -> Found:
         pod = msgspec.json.decode(template, type=Pod)

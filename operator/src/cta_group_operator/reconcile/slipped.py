@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Final, NoReturn
 
-from cta_group_core.names import ANNOTATION_WITHOUT_WEBHOOK, LABEL_REQUESTS
+from cta_group_core.names import ANNOTATION_ALIGNMENT_ADVICE, ANNOTATION_WITHOUT_WEBHOOK, LABEL_REQUESTS
 from cta_group_operator.errors import ApiError, LeadershipLost, NotFound
 from cta_group_operator.logs import EventLog
 from cta_group_operator.metrics import Metrics
@@ -21,6 +21,8 @@ from cta_group_operator.resources import PODS
 _log = EventLog(__name__)
 
 ReadPod = Callable[[Json], PodView | None]
+AdvisePod = Callable[[Json], str]
+"""Returns what admission would have changed in a pod, in words; empty for nothing."""
 _PAGE_SIZE: Final = 200
 _UNLABELLED: Final = {
     "labelSelector": f"{LABEL_REQUESTS}!=true",
@@ -42,6 +44,7 @@ class SlippedPods:
         metrics: Metrics,
         events: EventWriter,
         read: ReadPod,
+        advise: AdvisePod = lambda _: "",
         period_seconds: float,
         found_gone: Callable[[], None] = lambda: None,
     ) -> None:
@@ -51,6 +54,7 @@ class SlippedPods:
         self._metrics = metrics
         self._events = events
         self._read = read
+        self._advise = advise
         self._period_seconds = period_seconds
         self._found_gone = found_gone
         self._gone: set[tuple[str, str]] = set()
@@ -86,8 +90,8 @@ class SlippedPods:
 
     async def list_all(self) -> None:
         """List them once, and label those that ask for groups. Raises ApiError."""
-        async for pod in self._pods(PODS.path(), _UNLABELLED):
-            await self._take(pod)
+        async for pod, body in self._pods(PODS.path(), _UNLABELLED):
+            await self._take(pod, body)
 
     async def _look_for(self, key: tuple[str, str]) -> None:
         namespace, name = key
@@ -98,7 +102,7 @@ class SlippedPods:
         for body in page.get("items") or ():
             labels = body["metadata"].get("labels") or {}
             if labels.get(LABEL_REQUESTS) != "true" and (pod := self._readable(body)) is not None:
-                await self._take(pod)
+                await self._take(pod, body)
         if not page.get("items"):
             self._gone.add(key)
             self._found_gone()
@@ -107,13 +111,13 @@ class SlippedPods:
         nodes = self._view.cta_nodes
         return any((node.name, namespace, name) in self._view.room_of(node).tenants for node in nodes)
 
-    async def _pods(self, path: str, query: dict[str, str]) -> AsyncIterator[PodView]:
+    async def _pods(self, path: str, query: dict[str, str]) -> AsyncIterator[tuple[PodView, Json]]:
         query = {**query, "limit": str(_PAGE_SIZE)}
         while True:
             page = await self._api.get(path, query)
             for body in page.get("items") or ():
                 if (pod := self._readable(body)) is not None:
-                    yield pod
+                    yield pod, body
             query["continue"] = page["metadata"].get("continue") or ""
             if not query["continue"]:
                 return
@@ -126,13 +130,15 @@ class SlippedPods:
             _log.warning("object_not_read", kind=PODS.kind, cause=bad)
             return None
 
-    async def _take(self, pod: PodView) -> None:
+    async def _take(self, pod: PodView, body: Json) -> None:
         """Label a pod. One that the operator has placed lost its label only: it did not come past the webhook."""
         if pod.is_over or pod.deleting:
             return
         metadata: dict[str, Any] = {"uid": pod.ref.uid, "labels": {LABEL_REQUESTS: "true"}}
         if not pod.was_placed:
             metadata["annotations"] = {ANNOTATION_WITHOUT_WEBHOOK: "true"}
+            if advice := self._advise(body):
+                metadata["annotations"][ANNOTATION_ALIGNMENT_ADVICE] = advice
         try:
             await self._api.merge_patch(PODS.path(pod.ref.namespace, pod.ref.name), {"metadata": metadata})
         except NotFound:

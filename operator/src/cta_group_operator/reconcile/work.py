@@ -72,6 +72,7 @@ class Work:
             metrics=metrics,
             events=events,
             read=read_pod,
+            advise=servers.missed,
             period_seconds=settings.slipped_pods_seconds,
             found_gone=self._plan_again,
         )
@@ -259,6 +260,5 @@ class Work:
         self.placement.plans.mark(PLAN)
         if before is not None and after is None:
             self._labeller.left(before.name)
-        for one in (before, after):
-            if one is not None:
-                self._nodes.mark(one.name)
+        for one in filter(None, (before, after)):
+            self._nodes.mark(one.name)

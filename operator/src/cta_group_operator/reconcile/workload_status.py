@@ -5,7 +5,7 @@ from typing import Protocol
 from cta_group_core.explain import WorkloadFacts, explain
 from cta_group_core.nodes import Condition
 from cta_group_core.workload import CeilingStatus, RolloutStatus, ServerStatus, WorkloadOwner, WorkloadStatus
-from cta_group_operator.ports import ObjectRef
+from cta_group_operator.ports import Json, ObjectRef
 
 ServerAnswer = tuple[ServerStatus | None, Condition | None]
 """The server of a workload, and whether its arguments fit; None where that is not known."""
@@ -16,6 +16,9 @@ class ServerReader(Protocol):
 
     def read(self, template: bytes) -> tuple[ServerStatus, Condition] | None:
         """Return what it is, and whether its arguments fit; None where there is none. ``template``: JSON."""
+
+    def missed(self, pod: Json) -> str:
+        """Return the arguments that a pod which came past admission would have got, in words; empty for none."""
 
 
 def status_of(top: ObjectRef, facts: WorkloadFacts, server: ServerAnswer) -> WorkloadStatus:
