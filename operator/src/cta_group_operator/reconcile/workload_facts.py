@@ -33,6 +33,7 @@ def workload_facts(
     pods = _pods(top, controllers, view)
     if not controllers and not pods:
         return None
+    rollout = known.rollout if known is not None else None
     groups = sum(controllers[0].requests) if controllers else max(pod.groups for pod in pods)
     failures = [failure for one in controllers if (failure := denials.failure_of(one)) is not None]
     return WorkloadFacts(
@@ -42,9 +43,9 @@ def workload_facts(
         failure=failures[0] if failures else None,
         quota=quota_facts(top.namespace, view),
         slipped=sum(pod.slipped and not pod.is_over for pod in pods),
-        rollout=known.rollout if known is not None else None,
+        rollout=rollout,
         ceiling=_ceiling(top, controllers, view),
-        largest_fit=view.largest_fit(groups),
+        largest_fit=view.largest_fit(groups) if rollout is not None and rollout.needs_room_first else None,
     )
 
 
@@ -79,7 +80,7 @@ def quota_facts(namespace: str, view: ClusterView) -> QuotaFacts | None:
     if limit is None or quota is None:
         return None
     limits = view.limits_of(quota.ref.name)
-    spaces = {one.ref.namespace for one in limits}
+    spaces = sorted({one.ref.namespace for one in limits})
     return QuotaFacts(
         name=quota.ref.name,
         groups=quota.spec.groups,
@@ -92,8 +93,9 @@ def quota_facts(namespace: str, view: ClusterView) -> QuotaFacts | None:
         at_most=_at_most(quota, sum(one.spec.groups for one in members_of(cohort_key(quota), view))),
         ending=tuple(
             EndingPod(pod.ref.name, pod.groups, pod.ends)
-            for pod in view.pods
-            if pod.deleting and not pod.is_over and pod.ref.namespace in spaces
+            for space in spaces
+            for pod in view.pods_in(space)
+            if pod.deleting
         ),
     )
 
