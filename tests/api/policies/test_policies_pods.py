@@ -8,6 +8,7 @@ import refused_pods
 from cluster_harness.api_client import ApiClient, Json
 from cluster_harness.control_plane import ControlPlane
 from cluster_harness.errors import ApiError
+from cluster_harness.waiting import wait_for
 from cta_group_core.names import ANNOTATION_MULTI_CONTAINER, PROTECTED_ENV
 from group_pods import asking, container, pod
 from kubectl import Kubectl
@@ -170,6 +171,23 @@ class TestDebugContainers:
         assert done.returncode == 0, done.stderr
         stored = api.get(f"/api/v1/namespaces/{tenants}/pods/tenant")
         assert [made["name"] for made in stored["spec"]["ephemeralContainers"]] == ["look"]
+
+    @pytest.mark.usefixtures("running")
+    def test_one_holds_no_groups(self, api: ApiClient, tenants: str) -> None:
+        """It may be added where the quota is full, and what the quota counts stays as it was."""
+        path = f"/api/v1/namespaces/{tenants}"
+        key = "requests.nvidia.com/cta-group"
+        api.create(f"{path}/resourcequotas", {"metadata": {"name": "full"}, "spec": {"hard": {key: "16"}}})
+
+        def used() -> str | None:
+            counted: str | None = api.get(f"{path}/resourcequotas/full").get("status", {}).get("used", {}).get(key)
+            return counted
+
+        wait_for(lambda: used() == "16", "the quota to be counted")
+        look = {"spec": {"ephemeralContainers": [container("look")]}}
+        stored = api.patch(f"{path}/pods/tenant/ephemeralcontainers", look)
+        assert "resources" not in {key for key, value in stored["spec"]["ephemeralContainers"][0].items() if value}
+        assert used() == "16"
 
     def test_an_old_pod_may_be_looked_into_whatever_it_sets(self, api: ApiClient, tenants: str) -> None:
         """A pod from before the policy cannot be changed any more, so only what is added is judged."""

@@ -86,3 +86,18 @@ def test_other_pods_never_leave_the_api_server(api: ApiClient, watched: str, mad
 def test_kube_system_is_never_sent(api: ApiClient) -> None:
     """Not even a pod that asks."""
     assert not is_sent(api, "kube-system", asking(32))
+
+
+def test_debug_containers_are_never_sent(api: ApiClient, watched: str) -> None:
+    """``kubectl debug`` on a pod that holds groups is neither aligned nor gated: it comes through a subresource."""
+    path = f"/api/v1/namespaces/{watched}"
+    api.patch(path, {"metadata": {"labels": {_LABEL: None}}})
+    wait_for(lambda: not is_sent(api, watched, asking(32)), "the webhook to leave the namespace alone")
+    api.create(f"{path}/pods", asking(32))
+    api.patch(path, {"metadata": {"labels": {_LABEL: "on"}}})
+    wait_for(lambda: is_sent(api, watched, asking(32)), "the webhook to be called")
+    debugger = {"spec": {"ephemeralContainers": [container("look")]}}
+    stored = api.patch(f"{path}/pods/tenant/ephemeralcontainers", debugger)
+    assert [one["name"] for one in stored["spec"]["ephemeralContainers"]] == ["look"]
+    assert "schedulingGates" not in stored["spec"]
+    assert stored["spec"]["containers"][0].get("args") is None
