@@ -36,7 +36,7 @@ def a_status(status: ConditionStatus, advice: str = "64 groups would do") -> Wor
         ),
         conditions=(
             Condition(type="Placed", status=ConditionStatus.TRUE, reason="Placed"),
-            Condition(type="WithinBudget", status=status, reason="Exceeded", message="ttft-p95 is about 900ms"),
+            Condition(type="WithinBudget", status=status, reason="BudgetExceeded", message="ttft-p95 is about 900ms"),
         ),
     )
 

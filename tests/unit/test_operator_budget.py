@@ -57,14 +57,14 @@ async def test_a_budget_is_kept_and_broken() -> None:
     assert answer(world) == ("Unknown", "Measuring")
     server.observe(Measure.TTFT, 0.2, times=50)
     await world.look()
-    assert answer(world) == ("True", "Kept")
+    assert answer(world) == ("True", "BudgetKept")
     (measured,) = reported(world).status.measured
     assert (measured.name, measured.limit_microseconds, measured.observations) == ("ttft-p95", 400_000, 50)
     assert measured.observed_microseconds == 242_500
     assert "ttft-p95 is about 242ms (between 100ms and 250ms; limit 400ms)" in reported(world).condition.message
     server.observe(Measure.TTFT, 0.9, times=500)
     await world.look(10)
-    assert answer(world) == ("False", "Exceeded")
+    assert answer(world) == ("False", "BudgetExceeded")
     assert reported(world).status.recommended_groups == 64
     assert world.told == [DEPLOYMENT] * 3
 
@@ -241,7 +241,7 @@ async def test_figures_are_the_newest_numbers() -> None:
     (second,) = world.watch.figures()
     assert second.kept is False
     assert dict(second.ratios)["ttft-p95"] > 2
-    assert answer(world) == ("True", "Kept")
+    assert answer(world) == ("True", "BudgetKept")
 
 
 async def test_the_condition_is_written_once_and_taken_away_with_the_annotation() -> None:

@@ -29,8 +29,8 @@ def judged(budget: Budget, found: Sequence[Outcome], observed: Observed, advice:
     """Return the report of latencies that were read; ``note``: what was not, empty when nothing."""
     answer = kept(found)
     status, reason = {
-        True: (ConditionStatus.TRUE, "Kept"),
-        False: (ConditionStatus.FALSE, "Exceeded"),
+        True: (ConditionStatus.TRUE, "BudgetKept"),
+        False: (ConditionStatus.FALSE, "BudgetExceeded"),
         None: (ConditionStatus.UNKNOWN, "TooFewRequests" if _waits(found) else "NotMeasured"),
     }[answer]
     pods = "1 pod" if observed.pods == 1 else f"{observed.pods} pods"
