@@ -11,7 +11,7 @@ from cluster_harness.dashboard_answers import Answered, answer_dashboard, last_s
 from cluster_harness.dashboard_tables import Table, table_of
 from cluster_harness.prometheus import Prometheus
 from cluster_harness.waiting import wait_for
-from cta_group_operator.metrics import Figures, QuotaFigures, WorkloadFigures
+from cta_group_operator.metrics import BudgetFigures, Figures, QuotaFigures, WorkloadFigures
 from metrics_world import GPU_COUNT, World, holdings, monitored
 
 DASHBOARDS = Path(__file__).resolve().parents[2] / "charts" / "cta-group" / "dashboards"
@@ -25,6 +25,12 @@ LEADER = Figures(
     workloads=[
         *(WorkloadFigures("team-a", "Deployment", f"chat-{number}", 32, None) for number in range(1, 6)),
         WorkloadFigures("team-a", "Deployment", "chat-6", 32, "QuotaExhausted"),
+    ],
+    budgets=[
+        BudgetFigures(
+            "team-a", "Deployment", "chat-1", kept=True, ratios=[("ttft-p95", 0.25), ("itl-p99", 0.75)], recommended=32
+        ),
+        BudgetFigures("team-a", "Deployment", "chat-2", kept=False, ratios=[("ttft-p95", 2.5)]),
     ],
     waiting=0,
 )
@@ -107,11 +113,23 @@ def test_the_refused_workload_is_named_with_its_reason(prometheus: Prometheus) -
     ]
 
 
+def test_a_latency_budget_has_a_row_for_each_objective(prometheus: Prometheus) -> None:
+    """The latency by its limit, and the groups that are advised, where a number is."""
+    wait_number(prometheus, "Workloads blocked", 1)
+    budgets = table(prometheus, "Latency budgets")
+    assert sorted(budgets.rows) == [
+        ("team-a", "Deployment", "chat-1", "itl-p99", 0.75, 32),
+        ("team-a", "Deployment", "chat-1", "ttft-p95", 0.25, 32),
+        ("team-a", "Deployment", "chat-2", "ttft-p95", 2.5, None),
+    ]
+
+
 @pytest.mark.parametrize(
     ("title", "legends"),
     [
         ("Groups held, by namespace", {"team-a", "allocatable"}),
         ("Quota used", {"team-a"}),
+        ("Latency by its limit", {"chat-1 ttft-p95", "chat-1 itl-p99", "chat-2 ttft-p95"}),
         ("Placement", {"waiting", "released a minute"}),
         ("Arguments changed at admission", {"--gpu-memory-utilization"}),
     ],
