@@ -46,6 +46,8 @@ ANNOTATION_BUDGET: Final = f"{API_GROUP}/budget"
 ``kubectl cta align``; the workload's own wins over its template's."""
 ANNOTATION_METRICS_PORT: Final = f"{API_GROUP}/metrics-port"
 """Beside the budget: the port of the pods at which vLLM's metrics are, where its arguments do not tell."""
+ANNOTATION_ACCESS_PATTERN: Final = f"{API_GROUP}/access-pattern"
+"""How a pod uses its GPU (:mod:`cta_group_core.access_pattern`); placement keeps apart who disturbs each other."""
 ANNOTATION_MULTI_CONTAINER: Final = f"{API_GROUP}/multi-container"
 """Value "true": several containers of the pod may ask for groups, and may land on several GPUs."""
 

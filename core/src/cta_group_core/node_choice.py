@@ -1,16 +1,20 @@
 """Which nodes a waiting pod may be released to. The GPU is the plugin's choice; this asks the plugin's own rule.
 
-Among the nodes where the pod fits in every order of arrival, the one where it leaves the fewest groups on its GPU comes
-first, then the fuller node, then the first by name. Up to two more nodes are named where the pod is just as safe, so
-that something that cannot be judged here (volumes, ports, anti-affinity) does not trap it.
+Among the nodes where the pod fits in every order of arrival, what decides, one after the other: a GPU model that fewer
+other pods insist on, fewer groups stranded (:mod:`cta_group_core.demand`), fewer groups left on the GPU that it gets,
+fewer neighbours there that it disturbs (:mod:`cta_group_core.access_pattern`), fewer groups left on the node, the name.
+Up to two more nodes are named where the pod is just as safe, so that something that cannot be judged here (volumes,
+ports, anti-affinity) does not trap it.
 """
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from cta_group_core.arrival import arrive, every_order_fits
+from cta_group_core.demand import NO_DEMAND, Demand
 from cta_group_core.errors import DoesNotFit, RequestNotAllowed, RequestRefused
 from cta_group_core.ids import GpuUuid, NodeName
 from cta_group_core.moves import HeldGpu, Tenant, helpful_move
@@ -20,6 +24,8 @@ from cta_group_core.scheduling import Load, NodeFacts, PodTerms, objection
 
 MAX_CANDIDATES = 3
 _NODES_TOLD = 3
+Rank = tuple[int, int, int, int, int, str]
+"""What decides between nodes, as the head of this module says. Smaller is better."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,7 @@ class NodeOffer:
     """Which GPUs there take nobody now and are not among ``rooms``, in words; empty when all do."""
     tenants: Mapping[GpuUuid, Sequence[Tenant]] = field(default_factory=dict)
     """Who is on each GPU."""
+    demand: Demand = NO_DEMAND
 
     @cached_property
     def promised(self) -> tuple[GpuRoom, ...]:
@@ -55,9 +62,26 @@ class NodeOffer:
                 continue
         return rooms
 
+    @cached_property
+    def glance(self) -> tuple[list[int], int]:
+        """What is free on each promised GPU, ascending, and in all; the list is empty unless one rule holds for all.
 
-Rank = tuple[int, int, str]
-"""Groups left on the GPU that the pod would get, groups left on the node, name. Smaller is better."""
+        That is so when all are of one kind and take any size.
+        """
+        rooms = self.promised if self.in_flight else self.rooms
+        # Comprehensions on purpose: this runs for each node of the cluster in each round.
+        frees = [room.free for room in rooms]
+        kinds = [room.units for room in rooms if room.shares is None]
+        one_rule = bool(kinds) and kinds.count(kinds[0]) == len(frees)
+        return (sorted(frees) if one_rule else [], sum(frees))
+
+    def rank(self, pod: PodTerms, groups: int, left_over: int, gpus: Collection[GpuUuid]) -> Rank:
+        """Return the rank for a pod that leaves ``left_over`` groups on the GPUs that it gets."""
+        conflicts = sum(self.demand.disturbed(pod, self.tenants.get(uuid, ())) for uuid in gpus) if pod.pattern else 0
+        demand, facts = self.demand, self.facts
+        scarcity = demand.scarcity(facts) if demand.insisted else 0
+        stranded = demand.stranded(pod, groups, facts, self.load) if demand.asked.groups else 0
+        return (scarcity, stranded, left_over, conflicts, self.glance[1] - groups, facts.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +119,11 @@ def _likely_rank(pod: PodTerms, requests: Sequence[int], offer: NodeOffer) -> Ra
     """Return the rank that the node has unless something but its GPUs speaks against it; None when they do."""
     if offer.closed:
         return None
-    groups, rooms = requests[0], offer.promised
-    alone = [room for room in rooms if room.units.capacity >= groups and room.units.allows(groups)]
-    if len(requests) > 1 or not alone:
+    groups, frees = requests[0], offer.glance[0]
+    if len(requests) > 1 or pod.pattern or not frees or not offer.rooms[0].units.allows_on_one(groups):
         return judge(pod, requests, offer).rank
-    least = min((room.free for room in alone if room.takes(groups)), default=None)
-    if least is None:
-        return None
-    return (least - groups, sum(room.free for room in rooms) - groups, offer.facts.name)
+    place = bisect_left(frees, groups)
+    return offer.rank(pod, groups, frees[place] - groups, ()) if place < len(frees) else None
 
 
 def refusal(pod: PodTerms, requests: Sequence[int], offers: Iterable[NodeOffer]) -> RequestRefused:
@@ -138,7 +159,7 @@ def judge(pod: PodTerms, requests: Sequence[int], offer: NodeOffer) -> Verdict:
     if offer.closed:
         return Verdict(name, None, offer.closed)
     try:
-        rooms, left_over = _after(offer, requests)
+        left_over, gpus = _after(offer, requests)
     except RequestRefused as refused:
         return _refused(offer, requests, refused)
     if not every_order_fits(offer.rooms, (*offer.in_flight, *requests)):
@@ -149,17 +170,19 @@ def judge(pod: PodTerms, requests: Sequence[int], offer: NodeOffer) -> Verdict:
             f"a GPU has room, but kubelet advertises {offer.facts.groups} groups, of which {max(0, counted)} are left"
         )
         return Verdict(name, None, told, largest=largest_fit(offer.rooms))
-    return Verdict(name, (left_over, sum(room.free for room in rooms), name))
+    return Verdict(name, offer.rank(pod, sum(requests), left_over, gpus))
 
 
-def _after(offer: NodeOffer, requests: Sequence[int]) -> tuple[tuple[GpuRoom, ...], int]:
-    """Return the rooms when all have arrived, and the groups left on the GPUs that the pod got."""
+def _after(offer: NodeOffer, requests: Sequence[int]) -> tuple[int, list[GpuUuid]]:
+    """Return the groups left on the GPUs that the pod gets, and these GPUs."""
     rooms = offer.promised
-    left_over = 0
+    left_over, gpus = 0, list[GpuUuid]()
     for groups in requests:
-        left_over += sum(room.free for room in choose_gpus(rooms, groups)) - groups
+        chosen = choose_gpus(rooms, groups)
+        left_over += sum(room.free for room in chosen) - groups
+        gpus += (room.uuid for room in chosen)
         rooms = arrive(rooms, groups)
-    return rooms, left_over
+    return left_over, gpus
 
 
 def _refused(offer: NodeOffer, requests: Sequence[int], refused: RequestRefused) -> Verdict:

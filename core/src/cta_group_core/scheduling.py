@@ -8,6 +8,7 @@ again and has the last word.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from cta_group_core.access_pattern import AccessPattern
 from cta_group_core.ids import NodeName
 from cta_group_core.selectors import Requirement
 
@@ -99,7 +100,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class PodTerms:
-    """What a pod insists on, apart from groups."""
+    """What a pod insists on, apart from groups, and one wish."""
 
     node_selector: tuple[tuple[str, str], ...] = ()
     node_terms: tuple[NodeTerm, ...] | None = None
@@ -107,6 +108,8 @@ class PodTerms:
     tolerations: tuple[Toleration, ...] = ()
     cpu_milli: int = 0
     memory_bytes: int = 0
+    pattern: AccessPattern | None = None
+    """How it uses its GPU: nobody is kept waiting for it."""
 
     def load(self, groups: int) -> Load:
         """Return what this one pod, asking for ``groups`` in all, takes of a node."""

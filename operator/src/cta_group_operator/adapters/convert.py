@@ -5,10 +5,12 @@ from typing import Final
 
 import msgspec
 
+from cta_group_core.access_pattern import parse_pattern
 from cta_group_core.endings import ContainerFacts, words_of_ending
 from cta_group_core.errors import InvalidText
 from cta_group_core.ids import NodeName
 from cta_group_core.names import (
+    ANNOTATION_ACCESS_PATTERN,
     ANNOTATION_ALIGNMENT,
     ANNOTATION_ALIGNMENT_ADVICE,
     ANNOTATION_PLACEMENT,
@@ -56,7 +58,7 @@ class Converter:
             ends=meta.deletion_timestamp or "",
             node=NodeName(spec.node_name) if spec.node_name else None,
             gates=tuple(gate.name for gate in spec.scheduling_gates or ()),
-            terms=_terms(spec),
+            terms=_terms(spec, meta.annotations or {}),
             shape=_shape(meta, spec),
             words=_words(status),
             refused=self._refused(spec, status),
@@ -141,7 +143,7 @@ def _admission_words(meta: wire.Metadata) -> dict[str, str]:
     return {field: meta.annotations.get(name, "") for field, name in told.items()}
 
 
-def _terms(spec: wire.PodSpec) -> PodTerms:
+def _terms(spec: wire.PodSpec, annotations: Mapping[str, str]) -> PodTerms:
     required = _required(spec)
     requests = [(one.resources or wire.Requirements()).requests or {} for one in spec.containers or ()]
     return PodTerms(
@@ -153,6 +155,7 @@ def _terms(spec: wire.PodSpec) -> PodTerms:
         ),
         cpu_milli=_total(requests, "cpu", 1000),
         memory_bytes=_total(requests, "memory", 1),
+        pattern=parse_pattern(annotations.get(ANNOTATION_ACCESS_PATTERN, "")),
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from cta_group_core.demand import NO_DEMAND, Demand
 from cta_group_core.ids import NodeName
 from cta_group_core.kept_room import KeptRoom, without
 from cta_group_core.names import GATE_PLACEMENT
@@ -50,6 +51,7 @@ class Offers:
         view: ClusterView,
         promises: Mapping[str, Promise],
         room_of: Callable[[CtaNodeView], Room] | None = None,
+        demand: Demand = NO_DEMAND,
     ) -> None:
         """``room_of``: what a CTANode says about room; None: as it says."""
         room_of = room_of or view.room_of
@@ -60,7 +62,7 @@ class Offers:
             if node is not None:
                 room = room_of(cta_node)
                 started |= room.tenants
-                self._tallies[cta_node.name] = _Tally(node.facts, room)
+                self._tallies[cta_node.name] = _Tally(node.facts, room, demand)
         for pod in view.pods:
             if not pod.is_over:
                 self._count(pod, promises.get(pod.ref.uid), started)
@@ -98,8 +100,9 @@ class Offers:
 class _Tally:
     """One node while it is counted."""
 
-    def __init__(self, facts: NodeFacts, room: Room) -> None:
+    def __init__(self, facts: NodeFacts, room: Room, demand: Demand) -> None:
         self._facts = facts
+        self._demand = demand
         self._room = room
         self._in_flight: list[int] = []
         self._sums = [0, 0, 0, 0]
@@ -132,6 +135,7 @@ class _Tally:
                 closed=self._room.closed,
                 out=self._room.out,
                 tenants=self._room.shares,
+                demand=self._demand,
             )
             for kept, whom in self._kept:
                 offer = without(offer, kept, whom)

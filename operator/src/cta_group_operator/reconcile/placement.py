@@ -19,6 +19,7 @@ from cta_group_operator.errors import Conflict, NotFound, Rejected
 from cta_group_operator.logs import EventLog
 from cta_group_operator.metrics import Metrics
 from cta_group_operator.ports import Clock, CtaNodeView, KubeApi, PodView
+from cta_group_operator.reconcile.demand_reader import DemandReader
 from cta_group_operator.reconcile.events import EventWriter
 from cta_group_operator.reconcile.in_flight import Offers, Promise, is_gated
 from cta_group_operator.reconcile.pod_reports import PodReports
@@ -79,6 +80,7 @@ class Placement:
         self._promises: dict[str, Promise] = {}
         self._words = RefusalWords(clock, self._plan_again)
         self._turns = Turns(clock)
+        self._demand = DemandReader(view, clock)
         self._waits = Waits(clock, metrics)
         self._showing = Showing(clock, events, settings.scale_up_after_seconds, self._plan_again)
         self._replan = Replan(
@@ -161,7 +163,8 @@ class Placement:
         if not waiting:
             self.planned.set()
             return
-        this = _Round(Offers(self._view, self._promises if self._enabled else {}, self._room_of))
+        promises = self._promises if self._enabled else {}
+        this = _Round(Offers(self._view, promises, self._room_of, self._demand.now()))
         begun = turn = self._clock.monotonic()
         self._waits.begin(waiting)
         for pod in waiting:
