@@ -112,7 +112,9 @@ class SlowClock(FakeClock):
         return self.now
 
 
-def a_placement(view: ClusterView, kube: FakeKube, told: list[str], clock: Clock | None = None) -> Placement:
+def a_placement(
+    view: ClusterView, kube: FakeKube, told: list[str], clock: Clock | None = None, *, gateless: str = ""
+) -> Placement:
     """Return a placement over that view."""
     return Placement(
         view,
@@ -120,9 +122,24 @@ def a_placement(view: ClusterView, kube: FakeKube, told: list[str], clock: Clock
         clock or SystemClock(),
         metrics=Metrics("test"),
         events=EventWriter(kube, FakeClock(), "me"),
-        settings=Settings(identity="me"),
+        settings=Settings(identity="me", gateless_schedulers=frozenset({gateless} - {""})),
         tell=lambda pod: told.append(pod.ref.name),
     )
+
+
+async def test_a_pod_whose_scheduler_ignores_gates_gets_no_node() -> None:
+    """One that was gated before the setting said so is let go, holds nothing, and no autoscaler is told of it."""
+    view, kube, told = a_view(), FakeKube(), list[str]()
+    a_node(view, "n1", 128)
+    placement = a_placement(view, kube, told, gateless="naive")
+    view.pods.put(a_pod("1-naive", 128, scheduler="naive"))
+    view.pods.put(a_pod("2-usual", 128))
+    async with running(placement):
+        await until(lambda: len(kube.writes) == 2, "both releases")
+    naive = kube.objects[f"/api/v1/namespaces/{SPACE}/pods/1-naive"]["operations"]
+    assert [one["op"] for one in naive] == ["test", "test", "test", "remove"]
+    usual = kube.objects[f"/api/v1/namespaces/{SPACE}/pods/2-usual"]["operations"]
+    assert "n1" in str(usual)
 
 
 async def test_one_round_counts_its_own_decisions() -> None:

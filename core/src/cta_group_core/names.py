@@ -33,6 +33,9 @@ PART_OF: Final = "cta-group"
 LABEL_COMPONENT: Final = "app.kubernetes.io/component"
 """On every object of the chart: plugin, mps, operator, policies, ..."""
 
+DEFAULT_SCHEDULER: Final = "default-scheduler"
+"""Kubernetes' own: of a pod that names none."""
+
 # --- the scheduling gate of placement
 GATE_PLACEMENT: Final = f"{API_GROUP}/placement"
 """Put on a pod at its admission, removed by the operator once a GPU has room."""

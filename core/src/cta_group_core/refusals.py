@@ -54,6 +54,11 @@ def cause_of(reason: str, message: str, resource_name: str, others: Collection[s
     return _CAUSES.get(code[1], Cause.PLUGIN) if code else Cause.PLUGIN
 
 
+def does_not_honour_gates(scheduler: str) -> str:
+    """Return what is to be known of a pod of a scheduler that binds pods whatever gates they have."""
+    return f"scheduler {scheduler} does not honour gates: no GPU is chosen for its pods"
+
+
 @dataclass(frozen=True, slots=True)
 class Streak:
     """Refusals of one controller's pods in a row. Times in seconds of any one clock."""

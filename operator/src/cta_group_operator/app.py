@@ -123,7 +123,14 @@ class Program:
             server_metrics=servers,
         )
         self._admission = (
-            Admission.build(settings, facts=gpus, kube=api, registry=self.metrics.registry, clock=clock)
+            Admission.build(
+                settings,
+                facts=gpus,
+                kube=api,
+                registry=self.metrics.registry,
+                clock=clock,
+                pauses=self._work.lookouts.refused.words_of,
+            )
             if settings.webhook_port
             else None
         )

@@ -14,7 +14,7 @@ from pathlib import Path
 from cta_group_core.command_options import listen_address, one_of, resource_name, whole_number
 from cta_group_core.log_lines import LOG_FORMATS, LOG_LEVELS
 from cta_group_operator import __version__
-from cta_group_operator.cli_options import Options, absolute_path
+from cta_group_operator.cli_options import Options, absolute_path, scheduler_names
 from cta_group_operator.errors import BadSetting
 from cta_group_operator.logs import set_up_logs
 from cta_group_operator.settings import Alignment, Lifetimes, Settings
@@ -102,6 +102,8 @@ def _add_cluster_options(options: Options) -> None:
     options.add("--placement", one_of("on", "off"), "on", "gate pods and choose their nodes", "on|off")
     meaning = "what becomes of a controller's pods that a kubelet refused because of their groups"
     options.add("--refused-pods", one_of("delete", "keep"), "delete", meaning, "delete|keep")
+    meaning = "schedulers that do not honour gates, separated by commas; their pods are not gated"
+    options.add("--gateless-schedulers", scheduler_names, _DEFAULT.gateless_schedulers, meaning, "NAME,...")
     meaning = "how often pods are looked for that came past the webhook"
     options.add("--slipped-pods-seconds", whole_number(1, 86400), _DEFAULT.slipped_pods_seconds, meaning, "SECONDS")
     meaning = "how long a released pod may stay unschedulable before it is planned again"
@@ -194,6 +196,7 @@ def settings_of(parsed: argparse.Namespace) -> Settings:
         webhook_lifetimes=_lifetimes_of(parsed),
         placement=parsed.placement == "on",
         deletes_refused_pods=parsed.refused_pods == "delete",
+        gateless_schedulers=parsed.gateless_schedulers,
         slipped_pods_seconds=parsed.slipped_pods_seconds,
         replan_after_seconds=float(parsed.replan_after_seconds),
         scale_up_after_seconds=float(parsed.scale_up_after_seconds) or None,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from cta_group_core.ids import NodeName
+from cta_group_core.names import DEFAULT_SCHEDULER, GATE_PLACEMENT
 from cta_group_core.nodes import NodeStatus
 from cta_group_core.quota import QuotaSpec, QuotaStatus
 from cta_group_core.refusals import Cause
@@ -100,10 +101,9 @@ class PodView:
     shape: AffinityShape = field(default_factory=AffinityShape)
     words: str = ""
     """What the scheduler or kubelet says about it; empty when nothing."""
+    scheduler: str = DEFAULT_SCHEDULER
     slipped: bool = False
     """Whether it was admitted without the webhook."""
-    was_placed: bool = False
-    """Whether the operator's gate is on it, or was taken off with nodes chosen."""
     refused: Cause | None = None
     """Why its kubelet did not give it its groups; None when it did, or when the pod failed for another reason."""
     alignment: str = ""
@@ -117,6 +117,11 @@ class PodView:
     """Its IP address; empty while it has none."""
     budget: BudgetView | None = None
     """By its annotation."""
+
+    @property
+    def was_placed(self) -> bool:
+        """Tell whether admission or the operator has dealt with it: gated still, or released by one that told where."""
+        return GATE_PLACEMENT in self.gates or bool(self.placed_on)
 
     @property
     def groups(self) -> int:

@@ -64,6 +64,8 @@ class Settings:
     """Gate pods and choose their nodes. Off: gates that are there are taken off, and no node is chosen."""
     deletes_refused_pods: bool = True
     """Delete a controller's pods that a kubelet refused because of their groups; off: they stay, failed."""
+    gateless_schedulers: frozenset[str] = frozenset()
+    """Names of schedulers that bind pods whatever gates they have; their pods are neither gated nor given a node."""
     slipped_pods_seconds: int = 60
     """How often all pods without the webhook's label are listed, to find those that ask for the resource."""
     replan_after_seconds: float = 30.0

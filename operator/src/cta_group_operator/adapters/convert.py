@@ -15,7 +15,7 @@ from cta_group_core.names import (
     ANNOTATION_ALIGNMENT_ADVICE,
     ANNOTATION_PLACEMENT,
     ANNOTATION_WITHOUT_WEBHOOK,
-    GATE_PLACEMENT,
+    DEFAULT_SCHEDULER,
 )
 from cta_group_core.quantities import parse_count, parse_quantity
 from cta_group_core.refusals import Cause, cause_of
@@ -61,9 +61,9 @@ class Converter:
             terms=_terms(spec, meta.annotations or {}),
             shape=_shape(meta, spec),
             words=_words(status),
+            scheduler=spec.scheduler_name or DEFAULT_SCHEDULER,
             refused=self._refused(spec, status),
             slipped=ANNOTATION_WITHOUT_WEBHOOK in (meta.annotations or {}),
-            was_placed=ANNOTATION_PLACEMENT in (meta.annotations or {}) or _has_our_gate(spec),
             address=status.pod_ip or "",
             budget=budget_of(meta, meta, spec),
             **_admission_words(meta),
@@ -110,10 +110,6 @@ def failure_event(event: wire_cluster.Event) -> FailureEvent | None:
     last = event.last_timestamp or event.event_time or event.metadata.creation_timestamp or ""
     ref = ref_of(EVENTS, event.metadata)
     return FailureEvent(ref, event.metadata.resource_version, about, event.message or "", last)
-
-
-def _has_our_gate(spec: wire.PodSpec) -> bool:
-    return any(gate.name == GATE_PLACEMENT for gate in spec.scheduling_gates or ())
 
 
 def ref_of(resource: Resource, meta: wire.Metadata) -> ObjectRef:

@@ -128,6 +128,7 @@ class PodSpec(Struct, rename="camel"):
     tolerations: list[Toleration] | None = None
     scheduling_gates: list[Gate] | None = None
     priority: int | None = None
+    scheduler_name: str | None = None
 
 
 class Condition(Struct):

@@ -1,6 +1,6 @@
 """What happens to a pod: the whole decision, pure. Called again for the same pod it finds nothing more to do."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,6 +14,7 @@ from cta_group_core.names import (
     GATE_PLACEMENT,
     LABEL_REQUESTS,
 )
+from cta_group_core.refusals import does_not_honour_gates
 from cta_group_core.vllm.findings import misleading_variables
 from cta_group_core.vllm.gpu import GpuKind
 from cta_group_core.vllm.judge import parallel_problem
@@ -48,14 +49,25 @@ class Mutation:
     changed_flags: tuple[str, ...] = ()
 
 
-def mutate(pod: Pod, rules: PodRules, facts: SliceFacts) -> Mutation:
-    """Label and gate a pod that asks for groups, and fit it to its slice and runtime. Other pods stay as they are."""
+Pauses = Callable[[str], str]
+"""For the uid of a controller, why its next pod has to wait; empty when it has not."""
+
+
+def mutate(pod: Pod, rules: PodRules, facts: SliceFacts, pauses: Pauses = lambda _: "") -> Mutation:
+    """Label and gate a pod that asks for groups, and fit it to its slice and runtime. Other pods stay as they are.
+
+    A pod that cannot be held back by a gate is refused while its like must wait: its controller tries again by itself.
+    """
     patch = PodPatch(pod)
     warnings = apply_annotation(pod, rules.resource_name, patch)
     if not asks(pod, rules.resource_name):
         return Mutation(Answer(warnings=warnings))
     patch.label(LABEL_REQUESTS, "true")
-    if rules.placement and not pod.spec.node_name:
+    scheduler = pod.spec.scheduler_name or ""
+    if scheduler in rules.gateless_schedulers:
+        if words := pauses(pod.controller_uid):
+            return Mutation(Answer(allowed=False, message=f"{does_not_honour_gates(scheduler)}, so not yet: {words}"))
+    elif rules.placement and not pod.spec.node_name:
         # A pod that is bound already cannot have a gate: the API server refuses it.
         patch.gate(GATE_PLACEMENT)
     advice = _align(pod, rules, facts.kinds(pod.spec), patch)

@@ -11,7 +11,7 @@ from typing import Final
 
 from aiohttp import web
 
-from cta_group_operator.admission.decision import Mutation, mutate, validate
+from cta_group_operator.admission.decision import Mutation, Pauses, mutate, validate
 from cta_group_operator.admission.gpu_kinds import SliceFacts
 from cta_group_operator.admission.metrics import AdmissionMetrics
 from cta_group_operator.admission.pod import Pod
@@ -33,6 +33,7 @@ class Endpoint:
     rules: PodRules
     facts: SliceFacts
     metrics: AdmissionMetrics
+    pauses: Pauses = lambda _: ""
 
     def application(self) -> web.Application:
         """Return the routes: ``/mutate``, ``/validate``, ``/healthz``."""
@@ -43,7 +44,7 @@ class Endpoint:
         return application
 
     async def _mutate(self, request: web.Request) -> web.Response:
-        return await self._answer("mutate", request, lambda pod: mutate(pod, self.rules, self.facts))
+        return await self._answer("mutate", request, lambda pod: mutate(pod, self.rules, self.facts, self.pauses))
 
     async def _validate(self, request: web.Request) -> web.Response:
         return await self._answer("validate", request, lambda pod: Mutation(validate(pod, self.rules, self.facts)))

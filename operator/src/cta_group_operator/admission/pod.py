@@ -3,9 +3,17 @@
 from msgspec import Raw, Struct, field
 
 
-class Metadata(Struct):
+class Owner(Struct):
+    """ownerReferences."""
+
+    uid: str = ""
+    controller: bool | None = None
+
+
+class Metadata(Struct, rename="camel"):
     """metadata."""
 
+    owner_references: list[Owner] | None = None
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
 
@@ -117,6 +125,7 @@ class Spec(Struct, rename="camel"):
     affinity: Affinity | None = None
     runtime_class_name: str | None = None
     scheduling_gates: list[Gate] | None = None
+    scheduler_name: str | None = None
 
 
 class Pod(Struct):
@@ -129,6 +138,11 @@ class Pod(Struct):
     def annotations(self) -> dict[str, str]:
         """Annotations, never None."""
         return self.metadata.annotations or {}
+
+    @property
+    def controller_uid(self) -> str:
+        """Of whoever makes such pods; empty for a pod that nobody controls."""
+        return next((owner.uid for owner in self.metadata.owner_references or () if owner.controller), "")
 
     @property
     def containers(self) -> list[Container]:

@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry
 from cta_group_operator.admission.authority import BadCertificate
 from cta_group_operator.admission.certificate_sources import CertificateSource, FolderSource, SecretSource
 from cta_group_operator.admission.certificates import CertificateKeeper
+from cta_group_operator.admission.decision import Pauses
 from cta_group_operator.admission.endpoint import Endpoint
 from cta_group_operator.admission.gpu_kinds import SliceFacts
 from cta_group_operator.admission.metrics import AdmissionMetrics
@@ -44,6 +45,7 @@ class Admission:
         kube: KubeApi,
         registry: CollectorRegistry,
         clock: Clock,
+        pauses: Pauses = lambda _: "",
     ) -> Self:
         """Wire it from the operator's settings; nothing listens yet. Metrics are in ``registry`` from now on.
 
@@ -58,7 +60,7 @@ class Admission:
         else:
             source = SecretSource(kube, endpoint_settings.namespace, endpoint_settings.secret_name)
             keeper = CertificateKeeper(kube, endpoint_settings, clock)
-        endpoint = Endpoint(pod_rules(settings), facts, metrics)
+        endpoint = Endpoint(pod_rules(settings), facts, metrics, pauses)
         return cls(
             AdmissionServer(endpoint_settings, endpoint, source), keeper, endpoint_settings.lifetimes.poll_seconds
         )

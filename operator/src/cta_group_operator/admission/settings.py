@@ -15,6 +15,8 @@ class PodRules:
     resource_name: str = DEFAULT_RESOURCE_NAME
     placement: bool = True
     """Gate pods, so that the operator chooses their nodes."""
+    gateless_schedulers: frozenset[str] = frozenset()
+    """Schedulers that bind a pod whatever gates it has: their pods are not gated."""
     alignment: Alignment = Alignment.ON
     """For pods whose annotation says nothing."""
     runtime_class: str = ""
@@ -64,6 +66,7 @@ def pod_rules(settings: Settings) -> PodRules:
     return PodRules(
         resource_name=settings.resource_name,
         placement=settings.placement,
+        gateless_schedulers=settings.gateless_schedulers,
         alignment=settings.alignment,
         runtime_class=settings.runtime_class,
         sets_runtime_class=settings.sets_runtime_class,

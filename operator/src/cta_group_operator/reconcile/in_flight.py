@@ -52,8 +52,9 @@ class Offers:
         promises: Mapping[str, Promise],
         room_of: Callable[[CtaNodeView], Room] | None = None,
         demand: Demand = NO_DEMAND,
+        is_unclaimed: Callable[[PodView], bool] = lambda _: False,
     ) -> None:
-        """``room_of``: what a CTANode says about room; None: as it says."""
+        """``room_of``: what a CTANode says about room; None: as it says. ``is_unclaimed``: pods that hold nothing."""
         room_of = room_of or view.room_of
         self._tallies: dict[NodeName, _Tally] = {}
         started: set[tuple[NodeName, str, str]] = set()
@@ -64,7 +65,7 @@ class Offers:
                 started |= room.tenants
                 self._tallies[cta_node.name] = _Tally(node.facts, room, demand)
         for pod in view.pods:
-            if not pod.is_over:
+            if not pod.is_over and not is_unclaimed(pod):
                 self._count(pod, promises.get(pod.ref.uid), started)
 
     def all(self, avoided: Mapping[NodeName, str] = MappingProxyType({})) -> list[NodeOffer]:

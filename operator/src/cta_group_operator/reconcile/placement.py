@@ -68,14 +68,17 @@ class Placement:
         tell: Callable[[PodView], None],
         wait_of: Callable[[PodView], float] = lambda _: 0.0,
         room_of: Callable[[CtaNodeView], Room] | None = None,
+        is_unclaimed: Callable[[PodView], bool] = lambda _: False,
     ) -> None:
-        """``wait_of``: seconds that a pod is not to be placed yet. ``room_of``: as of :class:`Offers`."""
+        """``wait_of``: seconds that a pod is not to be placed yet. The others: as of :class:`Offers`."""
         self._view = view
         self._api = api
         self._metrics = metrics
         self._enabled = settings.placement
         self._wait_of = wait_of
         self._room_of = room_of
+        self._is_unclaimed = is_unclaimed
+        self._gateless = settings.gateless_schedulers
         self._clock = clock
         self._promises: dict[str, Promise] = {}
         self._words = RefusalWords(clock, self._plan_again)
@@ -163,8 +166,8 @@ class Placement:
         if not waiting:
             self.planned.set()
             return
-        promises = self._promises if self._enabled else {}
-        this = _Round(Offers(self._view, promises, self._room_of, self._demand.now()))
+        promises, demand = self._promises if self._enabled else {}, self._demand.now()
+        this = _Round(Offers(self._view, promises, self._room_of, demand, self._is_unclaimed))
         begun = turn = self._clock.monotonic()
         self._waits.begin(waiting)
         for pod in waiting:
@@ -193,7 +196,7 @@ class Placement:
         """Decide one pod. Equal pods are refused once: room only shrinks during a round."""
         if self._view.pods.get(pod.ref.name, pod.ref.namespace) is not pod:
             return  # it changed while this round paused; that change has marked the next one
-        if not self._enabled:
+        if not self._enabled or pod.scheduler in self._gateless:
             self._promise(pod, ())
             return
         avoided = self._replan.avoided_by(pod)
@@ -233,7 +236,7 @@ class Placement:
         if promise is None:
             return
         pod = promise.pod
-        shown = self._enabled and not promise.nodes
+        shown = self._enabled and not promise.nodes and pod.scheduler not in self._gateless
         patch = release_patch(pod, promise.nodes, told=SHOWN if shown else "")
         try:
             await self._api.json_patch(PODS.path(pod.ref.namespace, pod.ref.name), patch)

@@ -60,7 +60,11 @@ class RefusedPods:
 
     def words_for(self, pod: PodView) -> str:
         """Return why a pod waits for that; empty when it does not."""
-        streak = self._streak_of(pod)
+        return self.words_of(pod.owner.uid) if pod.owner is not None else ""
+
+    def words_of(self, controller: str) -> str:
+        """Return why the next pod of a controller, named by its uid, waits; empty when it does not."""
+        streak = self._streaks.get(controller)
         if streak is None or not streak.left_seconds(self._clock.monotonic()):
             return ""
         times = "" if streak.count == 1 else f" {streak.count} times in a row"

@@ -19,15 +19,14 @@ from cta_group_operator.reconcile.budget import BudgetWatch
 from cta_group_operator.reconcile.denied import Denials
 from cta_group_operator.reconcile.events import EventWriter
 from cta_group_operator.reconcile.figures import queue_figures, quota_figures
+from cta_group_operator.reconcile.lookouts import Lookouts
 from cta_group_operator.reconcile.node_labels import NodeLabeller
 from cta_group_operator.reconcile.placement import PLAN, Placement
 from cta_group_operator.reconcile.queue import WorkQueue
 from cta_group_operator.reconcile.quota import QuotaReconciler
 from cta_group_operator.reconcile.quota_limits import ReadLimit
 from cta_group_operator.reconcile.quota_marks import QuotaMarks
-from cta_group_operator.reconcile.refused import RefusedPods
-from cta_group_operator.reconcile.slipped import ReadPod, SlippedPods
-from cta_group_operator.reconcile.stale import StaleNodes
+from cta_group_operator.reconcile.slipped import ReadPod
 from cta_group_operator.reconcile.view import ClusterView
 from cta_group_operator.reconcile.workload import WorkloadReconciler
 from cta_group_operator.reconcile.workload_marks import WorkloadMarks
@@ -62,28 +61,16 @@ class Work:
         self._view = view
         events = EventWriter(api, clock, settings.identity)
         self._denials = Denials(view, settings.resource_name)
-        self.refused = RefusedPods(
-            view, api, clock, metrics=metrics, events=events, keep=not settings.deletes_refused_pods
-        )
-        self.slipped = SlippedPods(
+        self.lookouts = Lookouts(
+            settings,
             view,
             api,
             clock,
             metrics=metrics,
             events=events,
-            read=read_pod,
+            read_pod=read_pod,
             advise=servers.missed,
-            period_seconds=settings.slipped_pods_seconds,
-            found_gone=self._plan_again,
-        )
-        self.stale = StaleNodes(
-            view,
-            api,
-            clock,
-            metrics=metrics,
-            stale_seconds=settings.stale_node_seconds,
-            is_gone=self.slipped.is_gone,
-            became=self._plan_again,
+            plan_again=self._plan_again,
         )
         self.placement = Placement(
             view,
@@ -93,8 +80,9 @@ class Work:
             metrics=metrics,
             events=events,
             tell=self._pod_must_be_told,
-            wait_of=self.refused.wait_of,
-            room_of=self.stale.room_of,
+            wait_of=self.lookouts.refused.wait_of,
+            room_of=self.lookouts.stale.room_of,
+            is_unclaimed=self.lookouts.unclaimed.is_unclaimed,
         )
         self._quota = QuotaReconciler(
             view,
@@ -117,7 +105,7 @@ class Work:
             events=events,
             denials=self._denials,
             refusals=self.placement.words,
-            pauses=self.refused.words_for,
+            pauses=self.lookouts.words_for,
             servers=servers,
             look_again=self._look_at_workload_again,
             budgets=self._budgets,
@@ -150,9 +138,7 @@ class Work:
             "quotas": self._quotas,
             "workloads": self._workloads,
             "nodes": self._nodes,
-            "refused": self.refused.queue,
-            "slipped": self.slipped.queue,
-            "stale": self.stale.queue,
+            **self.lookouts.queues,
             "budgets": self._budgets.queue,
             **self.placement.queues,
         }
@@ -175,7 +161,7 @@ class Work:
     def loops(self) -> dict[str, Callable[[], Coroutine[Any, Any, Any]]]:
         """Return what the leader runs, by name."""
         queues = {name: queue.run for name, queue in self._queues.items()}
-        return {**queues, "pods without the label": self.slipped.run}
+        return {**queues, **self.lookouts.loops()}
 
     def stalled_seconds(self) -> dict[str, float]:
         """Return for each queue for how long there was something to do and no round ended."""
@@ -186,9 +172,7 @@ class Work:
         self._workload_marks.mark_everything()
         for node in self._view.cta_nodes:
             self._nodes.mark(node.name)
-        self.refused.mark_everything()
-        self.slipped.mark_everything()
-        self.stale.mark_everything()
+        self.lookouts.mark_everything()
         self.placement.resume()
         self._budgets.mark_everything()
 
@@ -200,9 +184,9 @@ class Work:
             workloads=tuple(self._explainer.figures.values()),
             budgets=self._budgets.figures(),
             waiting=self.placement.waiting,
-            without_webhook=self.slipped.count,
+            without_webhook=self.lookouts.slipped.count,
             queues=queue_figures(self._queues),
-            stale_nodes=self.stale.count,
+            stale_nodes=self.lookouts.stale.count,
         )
 
     async def _explain(self, top: ObjectRef) -> None:
@@ -251,8 +235,8 @@ class Work:
         if after is not None:
             self._nodes.mark(after.facts.name)
 
-    def _plan_again(self) -> None:
-        self.placement.plans.mark(PLAN)
+    def _plan_again(self, after_seconds: float) -> None:
+        self.placement.plans.mark(PLAN, after_seconds)
 
     def _cta_node_changed(self, before: CtaNodeView | None, after: CtaNodeView | None) -> None:
         if before is not None and after is not None and before.status.says_the_same(after.status):

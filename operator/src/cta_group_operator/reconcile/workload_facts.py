@@ -143,7 +143,7 @@ def _wanted(top: ObjectRef, controllers: tuple[ControllerView, ...], pods: tuple
 
 
 def _pod_facts(pod: PodView, refusal: str | None, pauses: Callable[[PodView], str]) -> PodFacts:
-    words = refusal or pod.words or _held_by_others(pod) or (pauses(pod) if is_gated(pod) else "")
+    words = refusal or pod.words or _held_by_others(pod) or (pauses(pod) if pod.node is None else "")
     return PodFacts(pod.ref.name, stage_of(pod, refusal), words)
 
 
