@@ -24,6 +24,15 @@ def test_the_arguments_that_it_would_have_got(pod: Json, flags: list[str]) -> No
     assert bool(told) is bool(flags)
 
 
+def test_variables_that_come_from_elsewhere_hide_no_server() -> None:
+    """A server whose environment names Secrets and ConfigMaps is told the same."""
+    pod = server_pod("m")
+    (container,) = pod["spec"]["containers"]
+    container["env"] = [{"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "hub", "key": "token"}}}]
+    container["envFrom"] = [{"configMapRef": {"name": "settings"}}]
+    assert f"{FLAG}=" in late_advice(pod, PodRules(), H100)
+
+
 def test_nothing_is_told_while_no_gpu_is_known() -> None:
     """A guess would be worse."""
     assert late_advice(server_pod("m"), PodRules(), known_gpus()) == ""

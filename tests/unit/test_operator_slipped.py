@@ -23,6 +23,17 @@ from cta_group_operator.reconcile.slipped import SlippedPods
 from cta_group_operator.reconcile.view import ClusterView
 from operator_world import READ_POD, RESOURCE, SPACE, FakeKube, a_node, a_pod, a_view, until
 
+SERVING = {
+    "name": "vllm",
+    "image": "vllm/vllm-openai:v0.27.1",
+    "command": ["vllm", "serve"],
+    "args": ["m", "--port=8000"],
+    "ports": [{"containerPort": 8000}],
+    "env": [{"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
+    "envFrom": [{"configMapRef": {"name": "settings"}}],
+}
+"""What a container of a real pod says beside its resources."""
+
 
 def pod_body(name: str, groups: int = 32, **parts: Any) -> dict[str, Any]:
     """Return a pod as the API server lists it; ``parts`` are members of its metadata and spec."""
@@ -30,7 +41,7 @@ def pod_body(name: str, groups: int = 32, **parts: Any) -> dict[str, Any]:
     limits = {RESOURCE: str(groups)} if groups else {"cpu": "1"}
     return {
         "metadata": {"name": name, "namespace": SPACE, "uid": f"uid-{name}", "resourceVersion": "1", **parts},
-        "spec": {"containers": [{"resources": {"limits": limits}}], **spec_parts},
+        "spec": {"containers": [{**SERVING, "resources": {"limits": limits}}], **spec_parts},
         "status": {"phase": parts.pop("phase", "Running")},
     }
 

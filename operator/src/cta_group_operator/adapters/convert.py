@@ -37,7 +37,7 @@ class Converter:
 
     def read_pod(self, body: Json) -> PodView | None:
         """As :meth:`pod`, from the API server's JSON; raises msgspec's ValidationError, a ValueError."""
-        return self.pod(msgspec.convert(body, wire.Pod))
+        return self.pod(msgspec.json.decode(msgspec.json.encode(body), type=wire.Pod))  # only text becomes Raw
 
     def pod(self, pod: wire.Pod) -> PodView | None:
         """Return a pod that asks for groups."""

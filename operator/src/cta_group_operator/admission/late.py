@@ -14,7 +14,7 @@ from cta_group_operator.settings import Alignment
 def late_advice(body: Json, rules: PodRules, facts: SliceFacts) -> str:
     """Return the arguments that its vLLM server would have got, in words; empty for none, or for no pod."""
     try:
-        pod = msgspec.convert(body, Pod)
+        pod = msgspec.json.decode(msgspec.json.encode(body), type=Pod)  # only text becomes Raw
     except msgspec.ValidationError:
         return ""
     server, _ = find_server(pod, asked_by(pod, rules.resource_name))
