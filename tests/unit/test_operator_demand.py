@@ -5,7 +5,7 @@ from dataclasses import replace
 from cta_group_core.access_pattern import AccessPattern
 from cta_group_core.names import LABEL_GPU_PRODUCT
 from cta_group_core.scheduling import PodTerms
-from cta_group_operator.reconcile.demand_reader import DemandReader, demand_of
+from cta_group_operator.reconcile.demand_reader import FRESH_SECONDS, DemandReader, demand_of
 from operator_world import SPACE, FakeClock, a_node, a_pod, a_view
 
 
@@ -44,5 +44,5 @@ def test_it_is_counted_anew_after_a_moment() -> None:
     assert reader.now().asked.groups == 0
     view.pods.put(a_pod("a", 32))
     assert reader.now().asked.groups == 0
-    clock.now += 1.0
+    clock.now += FRESH_SECONDS
     assert reader.now().asked.groups == 32

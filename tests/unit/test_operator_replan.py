@@ -169,3 +169,18 @@ def test_what_is_left_out_is_bounded() -> None:
     assert not avoided.of(0, 1.0)
     assert avoided.of(1, 1.0)
     assert avoided.of(KEPT_MOST, 1.0)
+
+
+async def test_a_pod_that_was_stuck_before_the_start_is_found() -> None:
+    """An operator that starts, or leads again, plans anew what its predecessor released and nobody can bind."""
+    view, kube = two_nodes(), FakeKube()
+    kube.objects[f"{PATH}first"] = {"metadata": {}}
+    placement = a_placement(view, kube)
+    for queue in placement.queues.values():
+        queue.rest()  # it does not lead yet
+    view.pods.put(stuck("first"))
+    placement.forget()
+    for queue in placement.queues.values():
+        queue.wake()
+    async with running(placement):
+        await until(lambda: ("delete", f"{PATH}first") in kube.writes, "the deletion")

@@ -43,6 +43,10 @@ class Avoided:
             del self._nodes[key]
         return {node: words for node, (_, words) in current.items()}
 
+    def __bool__(self) -> bool:
+        """Tell whether anything may be left out: most of the time nothing is."""
+        return bool(self._nodes)
+
     def clear(self) -> None:
         """Forget everything."""
         self._nodes.clear()

@@ -9,7 +9,7 @@ from cta_group_core.scheduling import Load
 from cta_group_operator.ports import Clock
 from cta_group_operator.reconcile.view import ClusterView
 
-_FRESH_SECONDS: Final = 1.0
+FRESH_SECONDS: Final = 5.0
 
 
 class DemandReader:
@@ -24,7 +24,7 @@ class DemandReader:
     def now(self) -> Demand:
         """Return the demand as it was a moment ago at most."""
         now = self._clock.monotonic()
-        if self._when is None or now - self._when >= _FRESH_SECONDS:
+        if self._when is None or now - self._when >= FRESH_SECONDS:
             self._when, self._counted = now, demand_of(self._view)
         return self._counted
 

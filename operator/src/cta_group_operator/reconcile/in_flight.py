@@ -57,6 +57,8 @@ class Offers:
         """``room_of``: what a CTANode says about room; None: as it says. ``is_unclaimed``: pods that hold nothing."""
         room_of = room_of or view.room_of
         self._tallies: dict[NodeName, _Tally] = {}
+        self._all: list[NodeOffer] | None = None
+        """Made once until something is counted: each waiting pod of a round asks."""
         started: set[tuple[NodeName, str, str]] = set()
         for cta_node in view.cta_nodes:
             node = view.machine_of(cta_node)
@@ -70,7 +72,9 @@ class Offers:
 
     def all(self, avoided: Mapping[NodeName, str] = MappingProxyType({})) -> list[NodeOffer]:
         """Return the nodes as placement judges them; ``avoided`` ones are closed, with the words given."""
-        offers = [tally.offer() for tally in self._tallies.values()]
+        if self._all is None:
+            self._all = [tally.offer() for tally in self._tallies.values()]
+        offers = self._all
         if not avoided:
             return offers
         return [
@@ -80,10 +84,12 @@ class Offers:
 
     def keep(self, kept: KeptRoom, whom: str) -> None:
         """Keep room from whoever is decided after this."""
+        self._all = None
         self._tallies[kept.node].keep(kept, whom)
 
     def promise(self, pod: PodView, nodes: Iterable[NodeName]) -> None:
         """Count a pod on each node that it may go to."""
+        self._all = None
         for name in nodes:
             if (tally := self._tallies.get(name)) is not None:
                 tally.add(pod, promised=True)

@@ -75,7 +75,7 @@ class Replan:
 
     def avoided_by(self, pod: PodView) -> Mapping[NodeName, str]:
         """Return the nodes to leave out for a waiting pod, with the scheduler's words."""
-        return self._avoided.of(_likes_of(pod), self._clock.monotonic())
+        return self._avoided.of(_likes_of(pod), self._clock.monotonic()) if self._avoided else {}
 
     def _pod_changed(self, before: PodView | None, after: PodView | None) -> None:
         if before is not None and (after is None or after.ref.uid != before.ref.uid):

@@ -6,6 +6,7 @@ stopped, so that many pods that fit nowhere cannot keep those behind them from b
 
 from collections.abc import Iterable
 from datetime import datetime
+from functools import lru_cache
 
 from cta_group_core.turn import KEPT_MOST, in_turn, may_keep
 from cta_group_operator.ports import Clock, PodView
@@ -46,6 +47,7 @@ class Turns:
         return 0.0 if created is None or now is None else now - created
 
 
+@lru_cache(maxsize=20_000)  # each waiting pod is asked about in each round
 def _seconds(moment: str) -> float | None:
     try:
         return datetime.fromisoformat(moment).timestamp()
