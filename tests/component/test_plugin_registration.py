@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from conditions import until
 from cta_group_plugin.app import serve
 from cta_group_plugin.errors import DriverGone
+from cta_group_plugin.gpu_source import Survey
 from cta_group_plugin.ports import GpuEvent, GpuEventKind
 from cta_group_plugin.registrar import pause_seconds
-from cta_group_plugin.testing import Ask, FakeKubelet
+from cta_group_plugin.testing import Ask, FakeGpuSource, FakeKubelet
 from plugin_running import FakeNode, plugin_on, plugin_process, registered_plugin, short_folder
 from plugin_values import inventory, node_of, pod
 
@@ -22,6 +24,17 @@ async def node() -> AsyncIterator[FakeNode]:
     """Return a node with eight H100s."""
     with short_folder() as root:
         yield FakeNode.under(root)
+
+
+class CountingDriver(FakeGpuSource):
+    """A driver that counts how often it was asked for its GPUs."""
+
+    surveys = 0
+
+    def survey(self) -> Survey:
+        """Count and answer."""
+        self.surveys += 1
+        return super().survey()
 
 
 def has_all_devices(kubelet: FakeKubelet) -> bool:
@@ -76,12 +89,14 @@ async def test_registered_again_when_kubelet_ends_the_stream(node: FakeNode) -> 
 
 
 async def test_registers_once_for_each_kubelet(node: FakeNode) -> None:
-    """While nothing happens there is no second registration, and each has a socket of its own."""
+    """There is no second registration before kubelet comes anew, and each has a socket of its own."""
     async with registered_plugin(node) as kubelet:
-        await kubelet.admit(pod("a"), [Ask("main", 8)])
-        await asyncio.sleep(0.09)
-        assert len(kubelet.registered) == 1
         assert [path.name for path in own_sockets(node)] == names(kubelet)
+        await kubelet.admit(pod("a"), [Ask("main", 8)])
+        await kubelet.restart()
+        await kubelet.until(lambda kubelet: len(kubelet.registered) > 1 and has_all_devices(kubelet))
+        assert len(kubelet.registered) == 2
+        assert [path.name for path in own_sockets(node)] == names(kubelet)[-1:]
 
 
 async def test_pods_live_through_a_restart_of_kubelet(node: FakeNode) -> None:
@@ -96,11 +111,13 @@ async def test_pods_live_through_a_restart_of_kubelet(node: FakeNode) -> None:
 
 
 async def test_nothing_is_registered_without_a_gpu(node: FakeNode) -> None:
-    """A node without GPUs has no resource at all, until one appears."""
-    node.gpus.shown = inventory()
+    """A node without GPUs has no resource at all, however often the driver is asked, until one appears."""
+    node.gpus = driver = CountingDriver(inventory())
     async with node.kubelet() as kubelet, plugin_on(node):
-        await asyncio.sleep(0.09)
+        await until(lambda: driver.surveys > 3)
         assert kubelet.registered == []
+        driver.shown = node_of(8)
+        await kubelet.until(has_all_devices)
 
 
 async def test_failed_registration_is_tried_again_under_another_name(node: FakeNode) -> None:
@@ -111,8 +128,8 @@ async def test_failed_registration_is_tried_again_under_another_name(node: FakeN
     left_behind.rename(left_behind.with_name("kubelet.dead"))
     await dead.stop()
     left_behind.with_name("kubelet.dead").rename(left_behind)
-    async with plugin_on(node):
-        await asyncio.sleep(0.09)
+    async with plugin_on(node, publish=True):
+        await until(lambda: "nobody serves" in str(node.api.applied[-1:]))
         async with node.kubelet() as kubelet:
             await kubelet.until(has_all_devices)
             assert len(kubelet.registered) == 1

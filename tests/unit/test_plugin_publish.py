@@ -16,6 +16,7 @@ from cta_group_plugin.settings import EnforcementSettings
 from cta_group_plugin.state import NodeState
 from cta_group_plugin.status import status_of
 from plugin_values import account, groups, node_of, offer, uuid_of
+from virtual_time import run_in_virtual_time
 
 STATUS = partial(status_of, resource_name="nvidia.com/cta-group", enforcement=EnforcementSettings())
 
@@ -69,14 +70,19 @@ def publisher(state: NodeState, api: WatchedApi, *, least_seconds: float = 0.02,
     return Publisher(state, api, STATUS, Metrics("test"), least_seconds=least_seconds, confirm_seconds=confirm)
 
 
-async def test_nothing_is_written_before_the_driver_answered(state: NodeState, api: WatchedApi) -> None:
+def test_nothing_is_written_before_the_driver_answered(state: NodeState) -> None:
     """An unknown node is not published as an empty one."""
-    async with in_background(publisher(state, api).run):
-        state.learn_registration("", "kubelet.sock is not there")
-        await asyncio.sleep(0.05)
-        assert api.attempts == 0
-        state.learn_devices(node_of(1), offer(1), {})
-        await api.until_attempts(1)
+
+    async def unknown_for_an_hour() -> None:
+        api = WatchedApi()
+        async with in_background(publisher(state, api).run):
+            state.learn_registration("", "kubelet.sock is not there")
+            await asyncio.sleep(3600)
+            assert api.attempts == 0
+            state.learn_devices(node_of(1), offer(1), {})
+            await api.until_attempts(1)
+
+    run_in_virtual_time(unknown_for_an_hour())
 
 
 async def test_changes_are_gathered(state: NodeState, api: WatchedApi) -> None:
@@ -91,15 +97,20 @@ async def test_changes_are_gathered(state: NodeState, api: WatchedApi) -> None:
     assert [status.free for status in api.applied] == [128, 0]
 
 
-async def test_nothing_is_written_when_nothing_changed(state: NodeState, api: WatchedApi) -> None:
+def test_nothing_is_written_when_nothing_changed(state: NodeState) -> None:
     """A change that CTANode does not show causes no write."""
     state.learn_devices(node_of(1), offer(1), {})
     state.learn_registration("cta-group-1.sock")
-    async with in_background(publisher(state, api).run):
-        await api.until_attempts(1)
-        state.learn_registration("cta-group-2.sock")
-        await asyncio.sleep(0.09)
-    assert api.attempts == 1
+
+    async def registered_again() -> int:
+        api = WatchedApi()
+        async with in_background(publisher(state, api, confirm=7200).run):
+            await api.until_attempts(1)
+            state.learn_registration("cta-group-2.sock")
+            await asyncio.sleep(3600)
+        return api.attempts
+
+    assert run_in_virtual_time(registered_again()) == 1
 
 
 async def test_api_that_is_away_only_delays(state: NodeState, api: WatchedApi) -> None:
