@@ -117,5 +117,6 @@ def test_an_owner_takes_back_what_is_lent(teams: Teams, low_priority: str) -> No
     assert [pod["metadata"]["labels"]["app"] for pod in teams.b.pods()] == ["more", "more"]
     teams.b.wait_told("Deployment", "less", "needs 32, quota 64, used 64, short 32")
     path = f"/api/v1/namespaces/{teams.b.namespace}/events?fieldSelector=reason=GroupsReclaimed"
-    assert [one["involvedObject"]["name"].rsplit("-", 2)[0] for one in teams.b.api.items(path)] == ["less"]
+    events = wait_for(lambda: teams.b.api.items(path), "an event on the pod that was deleted", PATIENCE_SECONDS)
+    assert [one["involvedObject"]["name"].rsplit("-", 2)[0] for one in events] == ["less"]
     assert (teams.a.limit(), teams.b.limit()) == (64, 64)

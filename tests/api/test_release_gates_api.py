@@ -3,7 +3,6 @@
 import os
 import re
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -83,11 +82,10 @@ def test_an_uninstall_whose_job_cannot_run_ends_and_leaves_nothing(
     deadline = f"uninstall.releaseGates.deadlineSeconds={_DEADLINE_SECONDS}"
     installed = helm("install", RELEASE, CHART, "--create-namespace", "--set", deadline, *place, program=program)
     assert installed.returncode == 0, installed.stderr
-    started = time.monotonic()
-    ended = helm("uninstall", RELEASE, "--timeout", "50s", *place, program=program)
-    assert time.monotonic() - started < 40
+    ended = helm("uninstall", RELEASE, "--timeout", "3m", *place, program=program)
     assert ended.returncode != 0
     assert "release-gates" in ended.stderr
+    assert re.search(r"Job Failed|DeadlineExceeded", ended.stderr), "the Job's own deadline ended it, not Helm's"
     # Helm 3 deletes a hook that failed, but not those before it: the account without a Job, and its three rights.
     assert set(leftovers(api)) <= {f"{RELEASE}-release-gates"} if program == "helm3" else leftovers(api) == []
     assert api.items(f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs") == []

@@ -139,7 +139,7 @@ def test_without_clients_an_ended_supervisor_leaves_nothing(daemons: NodeDaemons
     team.tools.kubectl("-n", team.namespace, "delete", "pod", "idle")
     team.wait_nothing_held()
     daemons.delete_supervisor()
-    wait_for(lambda: daemons.compute_mode(gpu) == "Default", "the compute mode to be restored", 30)
+    wait_for(lambda: daemons.compute_mode(gpu) == "Default", "the compute mode to be restored", 90)
     assert daemons.pids().get(gpu) != daemon
 
 

@@ -157,7 +157,7 @@ def test_a_kubelet_restart_leaves_a_running_pod_and_the_resource(team: Team, clu
     before = team.pod("steady")["status"]["containerStatuses"][0]["containerID"]
     cluster.restart_kubelet()
     cluster.wait_node_ready()
-    wait_for(lambda: allocatable(team.tools) == EIGHT_H100, "the node to offer its groups again", 30)
+    wait_for(lambda: allocatable(team.tools) == EIGHT_H100, "the node to offer its groups again", 90)
     team.start_pod("next", 32)
     team.wait_running("steady", "next")
     after = team.pod("steady")["status"]["containerStatuses"][0]

@@ -89,8 +89,8 @@ def test_with_an_image_that_does_not_exist(doomed: Doomed, capsys: pytest.Captur
     place = ("--namespace", release.NAMESPACE, "--reuse-values")
     doomed.tools.helm("upgrade", release.NAME, chart, *place, "--set", "operator.image=localhost/none:1")
     ended = doomed.uninstall()
-    assert ended.seconds < _DEADLINE_SECONDS + 45
     assert "release-gates" in ended.words
+    assert "Job Failed" in ended.words, "the Job's own deadline ended it, not Helm's"
     again = doomed.uninstall("--ignore-not-found")
     assert again.status == 0, again.words
     assert doomed.gated() == ["waiting-0", "waiting-1", "waiting-2"]
@@ -139,4 +139,4 @@ def test_servers_with_cuda_processes_keep_their_daemon_until_they_end(own_cluste
     assert "echo quit | CUDA_MPS_PIPE_DIRECTORY=$gpu/pipe" in (release.CHART / "README.md").read_text()
     control = f"CUDA_MPS_PIPE_DIRECTORY={MPS_ROOT}/{gpu}/pipe {sys.executable} -m {SIMULATED_MODULE}"
     own_cluster.exec_in_node(["sh", "-c", f"echo quit | {control}"])
-    wait_for(lambda: not doomed.daemons.pids(), "the daemon to end", 30)
+    wait_for(lambda: not doomed.daemons.pids(), "the daemon to end", 90)

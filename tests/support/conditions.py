@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 
-async def until(is_true: Callable[[], object], seconds: float = 10.0) -> None:
+async def until(is_true: Callable[[], object], seconds: float = 60.0) -> None:
     """Wait until a condition holds; raises TimeoutError after the deadline."""
     async with asyncio.timeout(seconds):
         while not is_true():  # noqa: ASYNC110 - the condition has no event

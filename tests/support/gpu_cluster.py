@@ -17,7 +17,7 @@ from cta_group_core.nodes import Allocation, GpuStatus, NodeStatus
 Json = dict[str, Any]
 OURS = "/apis/ctagroup.dev/v1alpha1"
 CAPACITY = 128
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 60.0
 _ANY = {"operator": "Exists"}
 
 

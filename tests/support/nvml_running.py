@@ -57,7 +57,7 @@ class NvmlNode:
         found = next(each for each in self.status()["conditions"] if each["type"] == kind)
         return found["status"], found["reason"], found["message"]
 
-    async def until(self, told: Callable[["NvmlNode"], bool], *, deadline_seconds: float = 15.0) -> None:
+    async def until(self, told: Callable[["NvmlNode"], bool], *, deadline_seconds: float = 60.0) -> None:
         """Wait until the object says something."""
         async with asyncio.timeout(deadline_seconds):
             while not (self.status() and told(self)):  # noqa: ASYNC110 - another process brings it about
@@ -66,7 +66,7 @@ class NvmlNode:
     async def until_groups(self, count: int) -> None:
         """Wait until kubelet may give out that many groups."""
         await self.kubelet.until(
-            lambda kubelet: sum(told == "Healthy" for told in kubelet.devices.values()) == count, deadline_seconds=15.0
+            lambda kubelet: sum(told == "Healthy" for told in kubelet.devices.values()) == count, deadline_seconds=60.0
         )
 
 

@@ -33,7 +33,7 @@ READ_LIMIT = LimitConverter(RESOURCE).read
 READ_POD = Converter(RESOURCE).read_pod
 
 
-async def until(condition: Callable[[], object], what: str, deadline_seconds: float = 10.0) -> None:
+async def until(condition: Callable[[], object], what: str, deadline_seconds: float = 60.0) -> None:
     """Wait until ``condition`` holds; TimeoutError naming ``what``."""
     try:
         async with asyncio.timeout(deadline_seconds):

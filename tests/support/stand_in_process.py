@@ -73,7 +73,7 @@ class Server:
 
     def wait_serving(self) -> None:
         """Wait until it serves."""
-        wait_for(self._port, "the server to listen", 10)
+        wait_for(self._port, "the server to listen", 60)
 
     def get(self, path: str) -> tuple[int, str]:
         """Wait until it serves and return the status and the text of a path."""
@@ -85,7 +85,7 @@ class Server:
 
     def _ask(self, method: str, path: str, body: str | None) -> tuple[int, str]:
         connection = http.client.HTTPConnection(
-            "127.0.0.1", wait_for(self._port, "the server to listen", 10), timeout=5
+            "127.0.0.1", wait_for(self._port, "the server to listen", 60), timeout=5
         )
         try:
             connection.request(method, path, body)
@@ -101,7 +101,7 @@ class Server:
 
     def ended(self, code: int) -> str:
         """Wait for its end with that exit code and return its log."""
-        assert self.process.wait(timeout=10) == code, self.log
+        assert self.process.wait(timeout=60) == code, self.log
         self._reader.join(timeout=10)
         return self.log
 

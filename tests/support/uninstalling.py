@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import time
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,7 +26,6 @@ class Uninstall:
 
     status: int
     words: str
-    seconds: float
 
 
 @dataclass(frozen=True)
@@ -95,16 +93,15 @@ class Doomed:
             *place,
             *more,
         ]
-        started = time.monotonic()
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_TIMEOUT_SECONDS + 30)
-        return Uninstall(done.returncode, done.stdout + done.stderr, time.monotonic() - started)
+        return Uninstall(done.returncode, done.stdout + done.stderr)
 
     def wait_gone(self) -> None:
         """Wait until nothing of the release runs any more and the node offers nothing."""
         kinds = "daemonsets,deployments,jobs,pods"
         objects = ("get", kinds, "-n", release.NAMESPACE, "-o", "name")
         wait_for(lambda: not self.tools.kubectl(*objects), "the release to be gone", 60)
-        wait_for(lambda: allocatable(self.tools) == 0, "the node to offer nothing", 30)
+        wait_for(lambda: allocatable(self.tools) == 0, "the node to offer nothing", 90)
 
     def sockets(self) -> list[str]:
         """Return the sockets of the project that are left on the node."""

@@ -20,7 +20,7 @@ def gate() -> Iterator[threading.Event]:
 
 async def until(condition: Callable[[], bool]) -> None:
     """Wait for something that another thread brings about."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 - another thread does it
             await asyncio.sleep(0.001)
 

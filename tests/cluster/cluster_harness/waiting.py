@@ -13,7 +13,7 @@ _REST_PER_PROBE = 2.0
 T = TypeVar("T")
 
 
-def wait_for(probe: Callable[[], T | None], what: str, timeout_seconds: float = 30.0) -> T:
+def wait_for(probe: Callable[[], T | None], what: str, timeout_seconds: float = 60.0) -> T:
     """Return the first truthy answer of ``probe``, asked some twenty times a second or less.
 
     Raises DeadlineError, which names ``what`` and ends with the last answer, after ``timeout_seconds``.

@@ -94,7 +94,7 @@ class FakeKubelet:
         await self.stop()
         await self.start()
 
-    async def until(self, condition: Callable[[Self], bool], *, deadline_seconds: float = 10.0) -> None:
+    async def until(self, condition: Callable[[Self], bool], *, deadline_seconds: float = 60.0) -> None:
         """Wait until something registered or sent makes ``condition`` true; raises TimeoutError."""
         async with asyncio.timeout(deadline_seconds), self._changed:
             await self._changed.wait_for(lambda: condition(self))
