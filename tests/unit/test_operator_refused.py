@@ -103,6 +103,18 @@ async def test_of_a_controllers_pods_the_newest_stays_for_a_while() -> None:
     assert world.counted() == 5
 
 
+async def test_which_one_is_the_newest_is_not_a_matter_of_names() -> None:
+    """Two that were made in the same second: the one that was refused later stays."""
+    world = World.make()
+    world.fail("z-first", created="2026-01-01T00:00:00Z")
+    async with world.running():
+        await until(lambda: world.counted() == 1, "the first to be counted")
+        world.clock.now += 2
+        world.fail("a-second", created="2026-01-01T00:00:00Z")
+        await until(lambda: world.deleted, "a deletion")
+    assert world.deleted == ["z-first"]
+
+
 async def test_a_pod_of_its_own_stays() -> None:
     """Nobody makes it again, so it does not pile up, and whoever made it wants to read why."""
     world = World.make()

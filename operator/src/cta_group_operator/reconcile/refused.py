@@ -5,6 +5,7 @@ stays for good: it comes once, and its creator wants to read it. How long the ne
 what every replica hears; a process that starts begins with the shortest wait.
 """
 
+import math
 from typing import Final
 
 from cta_group_core.refusals import Streak, refused_again
@@ -94,7 +95,7 @@ class RefusedPods:
             self._streaks = {uid: streak for uid, streak in self._streaks.items() if not streak.is_over(now)}
 
     async def _reconcile(self, key: str) -> None:
-        refused = sorted(self._refused(key), key=lambda pod: (pod.created, pod.ref.name))
+        refused = sorted(self._refused(key), key=self._age)
         for pod in refused:
             await self._tell(pod)
         if self._keep or not refused or refused[-1].owner is None:
@@ -106,6 +107,10 @@ class RefusedPods:
             self.queue.mark(key, left)
         else:
             await self._delete(refused[-1])
+
+    def _age(self, pod: PodView) -> tuple[float, str, str]:
+        """Return what sorts the oldest first: Kubernetes tells the creation in whole seconds only."""
+        return self._counted.get(pod.ref.uid, math.inf), pod.created, pod.ref.name
 
     def _refused(self, key: str) -> list[PodView]:
         namespace, _, name = key.partition("/")
