@@ -163,7 +163,10 @@ async def test_no_more_pods_are_asked_than_are_needed() -> None:
 async def test_a_pod_of_another_revision_is_asked_at_its_own_port() -> None:
     """While a new template with another port rolls out, each pod is asked where it serves."""
     world = BudgetWorld()
-    world.start("old", budget=a_budget(port=8000))
+    world.view.controllers["ReplicaSet"].put(
+        replace(a_controller("ReplicaSet", "web-2", owner=DEPLOYMENT, budget=a_budget(port=8000)), resource_version="9")
+    )
+    world.start("old", owner=ref("ReplicaSet", "web-2"))
     world.declare(a_budget(port=9000))
     world.start("new")
     await world.look()
@@ -183,21 +186,31 @@ async def test_a_budget_that_is_gone_is_forgotten() -> None:
     assert world.watch.figures() == []
 
 
-async def test_whose_budget_it_is() -> None:
-    """A followed top owner says it; for another kind the newest pod does, and a deleted owner has none."""
-    world = BudgetWorld()
-    found = budget_of(DEPLOYMENT, world.view)
+def text_of(top: ObjectRef, world: BudgetWorld) -> str:
+    """Return the budget of a workload as it is written."""
+    found = budget_of(top, world.view)
     assert found is not None
+    return found.text
+
+
+async def test_whose_budget_it_is() -> None:
+    """A followed top owner says it; for another kind the newest pod or its maker does; a deleted owner has none."""
+    world = BudgetWorld()
+    assert text_of(DEPLOYMENT, world) == "ttft=400ms"
     assert budget_of(ref("Deployment", "gone"), world.view) is None
     leader = ref("LeaderWorkerSet", "lws", api_version="leaderworkerset.x-k8s.io/v1")
     assert budget_of(leader, world.view) is None
-    world.view.controllers["StatefulSet"].put(a_controller("StatefulSet", "lws-0", owner=leader))
-    owner = ref("StatefulSet", "lws-0")
     for name in ("1", "2"):
-        world.view.pods.put(a_pod(name, owner=owner, budget=a_budget(f"ttft={name}s")))
-    found = budget_of(leader, world.view)
-    assert found is not None
-    assert found.text == "ttft=2s"
+        made = a_controller("StatefulSet", f"lws-{name}", owner=leader, budget=a_budget(f"ttft={name}s"))
+        world.view.controllers["StatefulSet"].put(made)
+    assert text_of(leader, world) in {"ttft=1s", "ttft=2s"}
+    for name in ("1", "2"):
+        world.view.pods.put(a_pod(name, owner=ref("StatefulSet", f"lws-{name}")))
+    assert text_of(leader, world) == "ttft=2s"
+    foreign = ref("Model", "m", api_version="kubeai.org/v1")
+    for name in ("3", "4"):
+        world.view.pods.put(a_pod(name, owner=foreign, budget=a_budget(f"ttft={name}s")))
+    assert text_of(foreign, world) == "ttft=4s"
 
 
 async def test_marks_come_from_pods_and_controllers_with_a_budget() -> None:

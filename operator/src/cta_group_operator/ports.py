@@ -116,7 +116,7 @@ class PodView:
     address: str = ""
     """Its IP address; empty while it has none."""
     budget: BudgetView | None = None
-    """By its annotation."""
+    """By its annotation, where no template is followed that says the same."""
 
     @property
     def was_placed(self) -> bool:

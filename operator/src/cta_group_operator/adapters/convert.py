@@ -65,7 +65,7 @@ class Converter:
             refused=self._refused(spec, status),
             slipped=ANNOTATION_WITHOUT_WEBHOOK in (meta.annotations or {}),
             address=status.pod_ip or "",
-            budget=budget_of(meta, meta, spec),
+            budget=None if is_followed(owner_of(meta)) else budget_of(meta, meta, spec),
             **_admission_words(meta),
             unschedulable=_unschedulable(status) is not None and not status.nominated_node_name,
             placed_on=(meta.annotations or {}).get(ANNOTATION_PLACEMENT, ""),

@@ -30,24 +30,34 @@ class Asked:
 
 
 def budget_of(top: ObjectRef, view: ClusterView) -> BudgetView | None:
-    """Return the budget of a workload: what its followed top owner says, else its newest pod; None without one."""
+    """Return the budget of a workload: what its followed top owner says, else what is said of its newest pod.
+
+    Where it has no pod, what makes them says it. None without a budget.
+    """
     known = view.controller(top.uid)
     if known is not None:
         return known.budget
     if view.follows(top):
         return None
-    with_budget = [pod for pod in pods_under(top, view) if pod.budget is not None]
-    return max(with_budget, key=lambda pod: (pod.created, pod.ref.name)).budget if with_budget else None
+    pods = sorted(pods_under(top, view), key=lambda pod: (pod.created, pod.ref.name), reverse=True)
+    told = (*(_budget_of_pod(pod, view) for pod in pods), *(one.budget for one in view.controllers_under(top)))
+    return next((one for one in told if one is not None), None)
 
 
 def asked(top: ObjectRef, budget: BudgetView, view: ClusterView) -> Asked:
     """Return the pods to read. Each is asked at the port of its own template, which another revision may have."""
     pods = [pod for pod in pods_under(top, view) if pod.phase == "Running" and not pod.deleting and pod.address]
     pods.sort(key=lambda pod: pod.ref.uid)
-    served = [(pod, (pod.budget or budget).served) for pod in pods]
-    problems = [one.problem for _, one in served if one.problem]
-    targets = [(pod, one.target) for pod, one in served if one.target is not None]
+    served = [(pod, _budget_of_pod(pod, view) or budget) for pod in pods]
+    problems = [one.served.problem for _, one in served if one.served.problem]
+    targets = [(pod, one.served.target) for pod, one in served if one.served.target is not None]
     return Asked(tuple(targets[:MOST_PODS]), len(pods), problems[0] if problems else "")
+
+
+def _budget_of_pod(pod: PodView, view: ClusterView) -> BudgetView | None:
+    """Return what the pod says, or the template that it was made from; None where only its workload says it."""
+    maker = view.controller(pod.owner.uid) if pod.owner is not None else None
+    return pod.budget if maker is None else maker.budget
 
 
 def sizes_of(pods: Sequence[PodView], view: ClusterView) -> tuple[Sizes, tuple[GpuKind, ...]]:
