@@ -7,6 +7,7 @@ from cluster_harness.waiting import wait_for
 from cta_group_core.names import API_GROUP_VERSION, DEFAULT_RESOURCE_NAME
 
 TEAM = "team-a"
+UNALIGNED = "team-z"
 FITTING = tuple(f"chat-{number}" for number in range(1, 6))
 REFUSED = "chat-6"
 NEIGHBOURS = ("team-b/coder", "team-b/embed", "team-b/train", "team-c/rerank", "team-c/summary")
@@ -40,6 +41,16 @@ def ask_for_too_much(tools: Tools) -> str:
     return tools.cta("explain", f"deployment/{REFUSED}", "-n", TEAM)
 
 
+def start_unaligned(tools: Tools) -> tuple[str, str]:
+    """Make a server whose arguments are left alone; return why it ended, and what ``kubectl cta explain`` says."""
+    manifest = str(_MANIFESTS / "unaligned.yaml")
+    tools.kubectl("apply", "-f", manifest)
+    log = wait_for(lambda: _last_words(tools), "the server that is not aligned to end", _PATIENCE_SECONDS)
+    sentence = wait_for(lambda: _is_explained(tools), "the explanation of its end", _PATIENCE_SECONDS)
+    tools.kubectl("delete", "-f", manifest, "--wait=false")
+    return log, sentence
+
+
 def let_neighbours_in(tools: Tools) -> None:
     """Make two more teams with quotas and servers of their own, and wait until the servers that fit answer."""
     tools.kubectl("apply", "-f", str(_MANIFESTS / "neighbours.yaml"))
@@ -63,6 +74,22 @@ def environment_of(tools: Tools, name: str) -> dict[str, str]:
 def _create(tools: Tools, name: str) -> None:
     manifest = (_MANIFESTS / "server.yaml").read_text().replace("NAME", name)
     tools.apply(manifest)
+
+
+def _last_words(tools: Tools) -> str | None:
+    """Return the line by which the server that is not aligned ended; None while it has not."""
+    for pod in tools.api.items(f"/api/v1/namespaces/{UNALIGNED}/pods"):
+        for container in pod["status"].get("containerStatuses", ()):
+            previous = "terminated" in container.get("lastState", {})
+            if previous or "terminated" in container["state"]:
+                logs = ("-n", UNALIGNED, "logs", pod["metadata"]["name"], f"--previous={str(previous).lower()}")
+                return next((line for line in tools.kubectl(*logs).splitlines() if "ValueError" in line), None)
+    return None
+
+
+def _is_explained(tools: Tools) -> str | None:
+    told = tools.cta("explain", "deployment/chat", "-n", UNALIGNED)
+    return told if "exit code 1" in told else None
 
 
 def _capacity(tools: Tools) -> str | None:

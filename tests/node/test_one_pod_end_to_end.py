@@ -66,8 +66,8 @@ def test_the_arguments_of_a_server_fit_its_slice(team: Team) -> None:
     assert deployment["spec"]["template"]["spec"]["containers"][0]["args"] == ["Qwen/Qwen3-0.6B", "--port=8000"]
 
 
-def test_a_server_with_alignment_off_dies_as_vllm_does(team: Team) -> None:
-    """Without alignment the default of 92 % of the card cannot start in a quarter of it."""
+def test_a_server_with_alignment_off_dies_as_vllm_does_and_is_explained(team: Team) -> None:
+    """Without alignment the default of 92 % of the card cannot start in a quarter of it; explain says both."""
     team.start_pod(
         "server",
         32,
@@ -77,7 +77,7 @@ def test_a_server_with_alignment_off_dies_as_vllm_does(team: Team) -> None:
                 "image": STAND_IN_IMAGE,
                 "imagePullPolicy": "Never",
                 "command": ["vllm", "serve"],
-                "args": ["Qwen/Qwen3-0.6B", "--gpu-memory-utilization=0.92"],
+                "args": ["Qwen/Qwen3-0.6B"],
                 "resources": {"limits": {RESOURCE: 32}},
             }
         ],
@@ -87,6 +87,7 @@ def test_a_server_with_alignment_off_dies_as_vllm_does(team: Team) -> None:
     team.wait_phase("server", "Failed")
     log = team.tools.kubectl("-n", team.namespace, "logs", "server")
     assert "less than desired GPU memory utilization (0.92" in log
+    team.wait_explained("pod/server", "exit code 1", f"the pod has the annotation {ANNOTATION_ALIGN}: off")
 
 
 def test_one_server_too_many_is_refused_by_quota_and_explained(team: Team) -> None:

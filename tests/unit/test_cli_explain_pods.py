@@ -43,6 +43,18 @@ def crashing(*, ready: bool) -> dict[str, Any]:
             "1 failed (web: UnexpectedAdmissionError: 12 groups)",
             True,
         ),
+        (
+            {
+                "phase": "Failed",
+                "containerStatuses": [
+                    {"name": "side", "state": {"terminated": {"exitCode": 0}}},
+                    {"name": "vllm", "state": {"terminated": {"reason": "Error", "exitCode": 1}}},
+                ],
+            },
+            {"nodeName": "a"},
+            "1 failed (web: container vllm ended with exit code 1; its log says why: kubectl logs)",
+            True,
+        ),
         ({"conditions": [UNSCHEDULABLE]}, {}, "not scheduled: 0/3 nodes: cpu", True),
         ({"conditions": [GATED]}, {"schedulingGates": [{"name": GATE_PLACEMENT}]}, f"gate {GATE_PLACEMENT}", True),
         (waiting("ContainerCreating"), {"nodeName": "a"}, "1 starting", False),

@@ -38,6 +38,7 @@ def running(**container: Any) -> Json:
     return {"phase": "Running", "containerStatuses": [{"name": "c", **container}]}
 
 
+LAST = "container c ended with exit code 1; its log says why: kubectl logs"
 ENDED = "container c ended with exit code 1; its log says why: kubectl logs --previous"
 
 
@@ -102,6 +103,7 @@ def test_an_unknown_operator_cannot_be_read() -> None:
     ("status", "words"),
     [
         ({"phase": "Failed", "reason": "UnexpectedAdmissionError", "message": "no"}, "UnexpectedAdmissionError: no"),
+        ({"phase": "Failed", "containerStatuses": [{"name": "c", "state": {"terminated": {"exitCode": 1}}}]}, LAST),
         (
             {"containerStatuses": [{"name": "c", "state": {"waiting": {"reason": "ImagePullBackOff"}}}]},
             "ImagePullBackOff",

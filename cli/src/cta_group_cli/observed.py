@@ -7,10 +7,10 @@ read here once instead of being followed.
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from cta_group_cli.objects import ContainerStatus, Controller, Pod, PodSpec, PodTemplate
+from cta_group_cli.objects import ContainerStatus, Controller, Pod, PodSpec, PodStatus, PodTemplate
 from cta_group_cli.ports import ClusterReader
 from cta_group_core.denials import parse_denial
-from cta_group_core.endings import ContainerFacts, words_of_ending
+from cta_group_core.endings import ContainerFacts, words_of_ending, words_of_last_ending
 from cta_group_core.errors import InvalidText
 from cta_group_core.explain import CreateFailure, PodFacts, Stage, WorkloadFacts
 from cta_group_core.names import GATE_PLACEMENT
@@ -39,7 +39,7 @@ def pod_facts(pod: Pod) -> PodFacts:
     """Return how far a pod has come, and what Kubernetes says about it."""
     status = pod.status
     if status.phase in _ENDED:
-        words = ": ".join(word for word in (status.reason, status.message) if word)
+        words = ": ".join(word for word in (status.reason, status.message) if word) or _last_words(status)
         return PodFacts(pod.metadata.name, _ENDED[status.phase], words)
     if status.phase == "Running":
         endings = next(filter(None, map(_ending_words, status.container_statuses)), "")
@@ -50,6 +50,12 @@ def pod_facts(pod: Pod) -> PodFacts:
     if not pod.spec.node_name:
         return PodFacts(pod.metadata.name, Stage.UNSCHEDULED, scheduled.message if scheduled else "")
     return PodFacts(pod.metadata.name, Stage.STARTING, waiting_words(pod))
+
+
+def _last_words(status: PodStatus) -> str:
+    """Return how the containers of a pod that is over ended; empty when all of them ended well."""
+    codes = {one.name: one.state.terminated.exit_code for one in status.container_statuses if one.state.terminated}
+    return next((words_of_last_ending(name, code) for name, code in codes.items() if code), "")
 
 
 def is_stuck(facts: PodFacts) -> bool:

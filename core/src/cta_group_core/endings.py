@@ -31,4 +31,9 @@ def words_of_ending(container: ContainerFacts) -> str:
         code = container.last_exit_code
     if not code and container.waiting != "CrashLoopBackOff":
         return ""
-    return f"container {container.name} ended with exit code {code or 0}; its log says why: kubectl logs --previous"
+    return f"{words_of_last_ending(container.name, code or 0)} --previous"
+
+
+def words_of_last_ending(container: str, exit_code: int) -> str:
+    """Say that a container ended and is not started again, and where its reason is."""
+    return f"container {container} ended with exit code {exit_code}; its log says why: kubectl logs"

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from cta_group_core.access_pattern import parse_pattern
-from cta_group_core.endings import ContainerFacts, words_of_ending
+from cta_group_core.endings import ContainerFacts, words_of_ending, words_of_last_ending
 from cta_group_core.errors import InvalidText
 from cta_group_core.ids import NodeName
 from cta_group_core.names import (
@@ -197,10 +197,15 @@ def _shape(meta: wire.Metadata, spec: wire.PodSpec) -> AffinityShape:
     )
 
 
+def _last_words(status: wire.PodStatus) -> str:
+    ended = map(_container_facts, status.container_statuses or ())
+    return next((words_of_last_ending(one.name, one.exit_code) for one in ended if one.exit_code), "")
+
+
 def _words(status: wire.PodStatus) -> str:
     """Return what is said about a pod that does not serve: by kubelet, about a container, by the scheduler."""
     if status.phase == "Failed":
-        return _join(status.reason, status.message)
+        return _join(status.reason, status.message) or _last_words(status)
     containers = status.container_statuses or []
     if status.phase != "Running":
         containers = [*(status.init_container_statuses or ()), *containers]
