@@ -1,6 +1,6 @@
 """What admission and its policies would say to each workload of a manifest, as facts."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,11 +13,10 @@ from cta_group_core.names import (
     ANNOTATION_ALIGN,
     ANNOTATION_CONTAINER,
     ANNOTATION_GROUPS,
-    ANNOTATION_MULTI_CONTAINER,
     DEFAULT_RESOURCE_NAME,
     WHOLE_GPU_RESOURCE,
 )
-from cta_group_core.quantities import parse_count
+from cta_group_core.request_rules import Role, refused_requests
 from cta_group_core.vllm.detect import Detected, detect
 from cta_group_core.vllm.findings import misleading_variables, protected_variables
 from cta_group_core.vllm.gpu import GpuKind
@@ -73,7 +72,7 @@ def _answer(template: PodTemplate, manifests: Manifests, kind: GpuKind) -> Workl
     containers = containers_of(template, manifests)
     answer.warnings += budget_warnings(template, containers)
     asked = _asked(template, containers, answer)
-    _judge_requests(template, manifests, containers, asked, answer)
+    answer.refused += _refused_requests(template, manifests, containers, asked)
     detection = detect(
         [one.facts for one in containers],
         template.labels,
@@ -135,55 +134,18 @@ def _asked(template: PodTemplate, containers: Sequence[ManifestContainer], answe
         return {}
 
 
-def _judge_requests(
-    template: PodTemplate,
-    manifests: Manifests,
-    containers: Sequence[ManifestContainer],
-    asked: dict[int, int],
-    answer: WorkloadAnswer,
-) -> None:
-    """Refuse what the policies of the chart refuse."""
-    replaced = ANNOTATION_GROUPS in template.annotations
-    mixed = [
-        one.facts.name
-        for index, one in enumerate(containers)
-        if one.asks(WHOLE_GPU_RESOURCE) and not (replaced and index in asked)
+def _refused_requests(
+    template: PodTemplate, manifests: Manifests, containers: Sequence[ManifestContainer], asked: Mapping[int, int]
+) -> list[str]:
+    """Return what the API server and the policies of the chart refuse."""
+    given = [containers[index].facts.name for index in asked if not containers[index].asks(_RESOURCE)]
+    initial = [
+        one.asking(Role.SIDECAR if one.is_sidecar else Role.INITIAL)
+        for one in containers_of(template, manifests, "initContainers")
     ]
-    if asked and mixed:
-        answer.refused.append(
-            f"{_RESOURCE} and {WHOLE_GPU_RESOURCE} (container {mixed[0]}) are in one pod: ask for one of them"
-        )
-    initial = [one for one in containers_of(template, manifests, "initContainers") if one.asks(_RESOURCE)]
-    # Sidecars, which run beside the containers, count as such.
-    running = [containers[index] for index in asked] + [one for one in initial if one.is_sidecar]
-    if len(running) > 1 and template.annotations.get(ANNOTATION_MULTI_CONTAINER) != "true":
-        names = ", ".join(one.facts.name for one in running)
-        answer.refused.append(
-            f"containers {names} ask for groups each and may land on several GPUs: let one ask, or say "
-            f'{ANNOTATION_MULTI_CONTAINER}: "true"'
-        )
-    for one in initial:
-        if not one.is_sidecar:
-            answer.refused.append(f"init container {one.facts.name} asks for groups; only a regular container may")
-    for one in containers:
-        answer.refused += _fractions(one)
-        limit, request = one.limits.get(_RESOURCE), one.requests.get(_RESOURCE)
-        if request is not None and request != limit:
-            answer.refused.append(
-                f"container {one.facts.name} requests {request} groups and its limit is {limit or 'not set'}: "
-                "both must be the same"
-            )
-
-
-def _fractions(container: ManifestContainer) -> list[str]:
-    """Refuse what the API server refuses of any extended resource."""
-    found = []
-    for resource in (_RESOURCE, WHOLE_GPU_RESOURCE):
-        try:
-            parse_count(container.limits.get(resource) or container.requests.get(resource) or "0")
-        except InvalidText as wrong:
-            found.append(f"container {container.facts.name} asks for {resource}: {wrong}")
-    return found
+    everyone = [*(one.asking(Role.REGULAR) for one in containers), *initial]
+    annotated = given[0] if given else None
+    return refused_requests(everyone, template.annotations, _RESOURCE, annotated=annotated)
 
 
 def _case(

@@ -8,14 +8,12 @@ from typing import Any
 import yaml
 
 from cta_group_cli.manifests import Json, Manifests, PodTemplate, mapping, texts
-from cta_group_core.errors import InvalidText
-from cta_group_core.quantities import parse_count
+from cta_group_core.request_rules import Asking, Role, asked_count
 from cta_group_core.vllm.detect import ContainerFacts
-from cta_group_core.vllm.findings import Probes
+from cta_group_core.vllm.findings import Probes, patience_seconds
 from cta_group_core.vllm.surroundings import Surroundings, resolve_variables
 
-_PERIOD_SECONDS, _FAILURES = 10, 3
-"""What the API server fills in for a probe."""
+_PROBE_TIMES = ("initialDelaySeconds", "periodSeconds", "failureThreshold")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +31,11 @@ class ManifestContainer:
 
     def asks(self, resource: str) -> int:
         """Return how much of a resource it asks for; 0 for what is no whole number."""
-        text = self.limits.get(resource) or self.requests.get(resource) or "0"
-        try:
-            return parse_count(text)
-        except InvalidText:
-            return 0
+        return asked_count(self.limits, self.requests, resource)
+
+    def asking(self, role: Role) -> Asking:
+        """Return it as the rules about requests look at it."""
+        return Asking(self.facts.name, role, self.limits, self.requests)
 
 
 def containers_of(template: PodTemplate, manifests: Manifests, field: str = "containers") -> list[ManifestContainer]:
@@ -86,8 +84,11 @@ def _words(one: Json, field: str) -> tuple[tuple[str, ...], list[str]]:
 def _patience(probe: Json) -> int | None:
     if not probe:
         return None
-    period = _whole(probe.get("periodSeconds"), _PERIOD_SECONDS)
-    return _whole(probe.get("initialDelaySeconds"), 0) + period * _whole(probe.get("failureThreshold"), _FAILURES)
+    return patience_seconds(*(_number(probe.get(name)) for name in _PROBE_TIMES))
+
+
+def _number(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _surroundings(one: Json, maps: Mapping[str, Json], volumes: Mapping[str, Json]) -> Surroundings:
@@ -156,4 +157,5 @@ def _objects(value: Any) -> list[Json]:
 
 
 def _whole(value: Any, default: int) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) else default
+    number = _number(value)
+    return default if number is None else number

@@ -28,6 +28,17 @@ _MISLEADING = {
 }
 
 
+_PERIOD_SECONDS, _FAILURES = 10, 3
+"""What the API server fills in for a probe."""
+
+
+def patience_seconds(
+    initial_delay_seconds: int | None, period_seconds: int | None, failure_threshold: int | None
+) -> int:
+    """Return how long a container may fail a probe from its start on; None is a number that is not given."""
+    return (initial_delay_seconds or 0) + (period_seconds or _PERIOD_SECONDS) * (failure_threshold or _FAILURES)
+
+
 @dataclass(frozen=True, slots=True)
 class Probes:
     """How long a container may take to start before a probe ends it, in seconds; None without such a probe."""

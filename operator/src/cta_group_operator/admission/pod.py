@@ -2,6 +2,8 @@
 
 from msgspec import Raw, Struct, field
 
+from cta_group_core.vllm.findings import patience_seconds
+
 
 class Owner(Struct):
     """ownerReferences."""
@@ -57,7 +59,7 @@ class Probe(Struct, rename="camel"):
     @property
     def patience_seconds(self) -> int:
         """How long a container may fail it from its start on."""
-        return (self.initial_delay_seconds or 0) + (self.period_seconds or 10) * (self.failure_threshold or 3)
+        return patience_seconds(self.initial_delay_seconds, self.period_seconds, self.failure_threshold)
 
 
 class Container(Struct, rename="camel"):

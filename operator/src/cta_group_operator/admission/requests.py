@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from cta_group_core.annotated_groups import annotated_container, annotated_groups
 from cta_group_core.errors import InvalidText
 from cta_group_core.names import ANNOTATION_CONTAINER, ANNOTATION_GROUPS, WHOLE_GPU_RESOURCE
-from cta_group_core.quantities import parse_count
+from cta_group_core.request_rules import asked_count
 from cta_group_operator.admission.patch import PodPatch
 from cta_group_operator.admission.pod import Container, Pod, Requirements
 
@@ -36,11 +36,7 @@ def asks(pod: Pod, resource: str) -> bool:
 def groups_of(container: Container, resource: str) -> int:
     """Return the groups that a container asks for."""
     resources = container.resources or Requirements()
-    text = (resources.limits or {}).get(resource) or (resources.requests or {}).get(resource) or "0"
-    try:
-        return parse_count(text)
-    except InvalidText:
-        return 0
+    return asked_count(resources.limits or {}, resources.requests or {}, resource)
 
 
 def apply_annotation(pod: Pod, resource: str, patch: PodPatch) -> list[str]:
