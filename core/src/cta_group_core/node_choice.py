@@ -8,7 +8,6 @@ ports, anti-affinity) does not trap it.
 """
 
 import heapq
-from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,6 +15,7 @@ from functools import cached_property
 from cta_group_core.arrival import arrive, every_order_fits
 from cta_group_core.demand import NO_DEMAND, Demand
 from cta_group_core.errors import DoesNotFit, RequestNotAllowed, RequestRefused
+from cta_group_core.glance import Glance
 from cta_group_core.ids import GpuUuid, NodeName
 from cta_group_core.moves import HeldGpu, Tenant, helpful_move
 from cta_group_core.placement import choose_gpus
@@ -63,17 +63,9 @@ class NodeOffer:
         return rooms
 
     @cached_property
-    def glance(self) -> tuple[list[int], int]:
-        """What is free on each promised GPU, ascending, and in all; the list is empty unless one rule holds for all.
-
-        That is so when all are of one kind and take any size.
-        """
-        rooms = self.promised if self.in_flight else self.rooms
-        # Comprehensions on purpose: this runs for each node of the cluster in each round.
-        frees = [room.free for room in rooms]
-        kinds = [room.units for room in rooms if room.shares is None]
-        one_rule = bool(kinds) and kinds.count(kinds[0]) == len(frees)
-        return (sorted(frees) if one_rule else [], sum(frees))
+    def glance(self) -> Glance:
+        """The promised GPUs, sorted for a first look."""
+        return Glance.of(self.promised if self.in_flight else self.rooms)
 
     def rank(self, pod: PodTerms, groups: int, left_over: int, gpus: Collection[GpuUuid]) -> Rank:
         """Return the rank for a pod that leaves ``left_over`` groups on the GPUs that it gets."""
@@ -81,7 +73,7 @@ class NodeOffer:
         demand, facts = self.demand, self.facts
         scarcity = demand.scarcity(facts) if demand.insisted else 0
         stranded = demand.stranded(pod, groups, facts, self.load) if demand.asked.groups else 0
-        return (scarcity, stranded, left_over, conflicts, self.glance[1] - groups, facts.name)
+        return (scarcity, stranded, left_over, conflicts, self.glance.free - groups, facts.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +111,11 @@ def _likely_rank(pod: PodTerms, requests: Sequence[int], offer: NodeOffer) -> Ra
     """Return the rank that the node has unless something but its GPUs speaks against it; None when they do."""
     if offer.closed:
         return None
-    groups, frees = requests[0], offer.glance[0]
-    if len(requests) > 1 or pod.pattern or not frees or not offer.rooms[0].units.allows_on_one(groups):
+    if len(requests) > 1 or pod.pattern:
         return judge(pod, requests, offer).rank
-    place = bisect_left(frees, groups)
-    return offer.rank(pod, groups, frees[place] - groups, ()) if place < len(frees) else None
+    (groups,) = requests
+    left_over = offer.glance.left_over(groups)
+    return None if left_over is None else offer.rank(pod, groups, left_over, ())
 
 
 def refusal(pod: PodTerms, requests: Sequence[int], offers: Iterable[NodeOffer]) -> RequestRefused:
