@@ -47,10 +47,15 @@ class OperatorProcess:
         """Whether it says that it leads."""
         return self.metric("cta_group_leader") == 1
 
+    @property
+    def metrics_url(self) -> str:
+        """Where it tells its metrics."""
+        return f"http://{self._address}/metrics"
+
     def metric(self, series: str) -> float | None:
         """Return the value of one series as it is written in the exposition; None when it is not there."""
         try:
-            text = fetch(f"http://{self._address}/metrics")
+            text = fetch(self.metrics_url)
         except OSError:
             return None
         found = re.search(rf"^{re.escape(series)} (\S+)$", text, re.MULTILINE)

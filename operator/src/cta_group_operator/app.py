@@ -108,7 +108,7 @@ class Program:
         self._own_kinds = OwnKinds(view, client, clock, self.metrics)
         followed = what_to_follow(view, settings.resource_name, settings.watch_seconds)
         self._watches = [ListWatch(client, what, clock, self.metrics) for what in followed]
-        api = FencedApi(client, self.lease)
+        api = FencedApi(client, self.lease, self.metrics.api_writes.inc)
         gpus = KnownGpus(partial(_labels_of, view))
         view.cta_nodes.subscribe(gpus.follow)
         self._work = Work(

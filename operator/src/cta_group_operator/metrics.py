@@ -106,6 +106,7 @@ class Metrics:
             buckets=_WAITING_SECONDS,
             registry=self.registry,
         )
+        self.api_writes = self._counter("api_writes", "Writes that were sent to the API server while leading")
         self.pokes = self._counter("pokes", "Controllers that were woken because quota has room again")
         self.decode_errors = self._labelled("decode_errors", "Objects of the API that could not be read", "kind")
         self.lists = self._labelled("lists", "Full lists of a kind: at the start, and after a watch was lost", "kind")

@@ -6,7 +6,7 @@ else can begin; :class:`FencedApi` sees to that for each write.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, NoReturn
@@ -150,9 +150,11 @@ class LeaderLease:
 class FencedApi:
     """The port ``KubeApi`` for the leader's work: reads pass, a write without a valid lease raises LeadershipLost."""
 
-    def __init__(self, api: KubeApi, lease: LeaderLease) -> None:
+    def __init__(self, api: KubeApi, lease: LeaderLease, wrote: Callable[[], None] = lambda: None) -> None:
+        """``wrote``: called for each write that is sent."""
         self._api = api
         self._lease = lease
+        self._wrote = wrote
 
     async def get(self, path: str, query: Mapping[str, str] | None = None) -> Json:
         """Read."""
@@ -181,4 +183,5 @@ class FencedApi:
     def _leading(self) -> KubeApi:
         if not self._lease.is_held:
             raise LeadershipLost("this replica does not lead")
+        self._wrote()
         return self._api
