@@ -15,7 +15,7 @@ check: setup ## Format, lint, types, import direction, links of the documents. A
 test: setup ## Every test that needs no GPU, on a real Kubernetes built from source.
 	@scripts/test
 
-bench: setup ## Latency and memory of the plugin as a kubelet sees them, as JSON.
+bench: setup ## Latency and cost of plugin and operator, as JSON. Half an hour; scripts/bench knows smaller runs.
 	@scripts/bench
 
 demo: setup ## A private Kubernetes node with the chart installed and five slices running.
