@@ -28,10 +28,11 @@ class _Kind:
     def least(self, groups: int) -> int | None:
         """Return the free groups of the fullest GPU that takes the request."""
         place = bisect_left(self.free, groups)
-        found = [self.free[place]] if place < len(self.free) else []
-        if self.shared:
-            found += [room.free for room in self.shared if room.takes(groups)]
-        return min(found, default=None)
+        least = self.free[place] if place < len(self.free) else None
+        if not self.shared:
+            return least
+        found = [room.free for room in self.shared if room.takes(groups)]
+        return min(found if least is None else [*found, least], default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,10 @@ class Glance:
 
     def left_over(self, groups: int) -> int | None:
         """Return what one container's request would leave on its GPU; 0 for whole ones, None when it finds no room."""
+        if len(self.kinds) == 1 and groups <= self.kinds[0].units.capacity:  # what most nodes and requests are
+            (kind,) = self.kinds
+            least = kind.least(groups) if kind.units.allows_on_one(groups) else None
+            return None if least is None else least - groups
         allowed = [kind for kind in self.kinds if kind.units.allows(groups)]
         alone = [kind for kind in allowed if groups <= kind.units.capacity]
         if alone:
