@@ -73,8 +73,9 @@ def test_a_more_important_pod_of_the_same_age_is_before(waiting: list[One]) -> N
 
 
 def test_room_is_kept_after_minutes_and_then_elsewhere() -> None:
-    """Room is kept from a stated age on, the best first, and another when the first did not come free."""
+    """Room is kept from a stated age on, the best first, then another, and for a while none: others may use it then."""
     assert not may_keep(KEEP_AFTER_SECONDS - 1)
     assert may_keep(KEEP_AFTER_SECONDS)
-    ages = [KEEP_AFTER_SECONDS + turn * KEEP_SECONDS for turn in range(3)]
-    assert [kept_one("ab", age) for age in ages] == ["a", "b", "a"]
+    ages = [KEEP_AFTER_SECONDS + turn * KEEP_SECONDS for turn in range(4)]
+    assert [kept_one("ab", age) for age in ages] == ["a", "b", None, "a"]
+    assert kept_one("", KEEP_AFTER_SECONDS) is None

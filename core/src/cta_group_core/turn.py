@@ -6,7 +6,8 @@ important pod overtakes those that came shortly before it, and only finitely man
 
 **Keeping room.** Small pods take whatever comes free before it is enough for a large one. So for a pod that has waited
 for :data:`KEEP_AFTER_SECONDS` without finding room, one GPU is kept: nobody behind it is sent there. It is the GPU that
-lacks least, the next best after :data:`KEEP_SECONDS`, since those who hold it may never end. At most
+lacks least, the next best after :data:`KEEP_SECONDS`, since those who hold it may never end. When all have had their
+turn nothing is kept for as long, so that a pod which never gets room does not keep it from others for ever. At most
 :data:`KEPT_MOST` pods have a GPU kept at a time, the first in the order.
 """
 
@@ -41,6 +42,7 @@ def may_keep(waited_seconds: float) -> bool:
     return waited_seconds >= KEEP_AFTER_SECONDS
 
 
-def kept_one(candidates: Sequence[Item], waited_seconds: float) -> Item:
-    """Return which of several is kept, the best first, for a pod that has waited so long."""
-    return candidates[int((waited_seconds - KEEP_AFTER_SECONDS) // KEEP_SECONDS) % len(candidates)]
+def kept_one(candidates: Sequence[Item], waited_seconds: float) -> Item | None:
+    """Return which of several is kept, the best first, for a pod that has waited so long; None when nothing is."""
+    turn = int((waited_seconds - KEEP_AFTER_SECONDS) // KEEP_SECONDS) % (len(candidates) + 1)
+    return candidates[turn] if turn < len(candidates) else None

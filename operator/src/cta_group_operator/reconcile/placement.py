@@ -87,14 +87,7 @@ class Placement:
         self._waits = Waits(clock, metrics)
         self._showing = Showing(clock, events, settings.scale_up_after_seconds, self._plan_again)
         self._replan = Replan(
-            view,
-            api,
-            clock,
-            metrics=metrics,
-            events=events,
-            after_seconds=settings.replan_after_seconds,
-            plan_again=self._plan_again,
-            tell=tell,
+            view, api, clock, settings=settings, metrics=metrics, events=events, plan_again=self._plan_again, tell=tell
         )
         self._reports = PodReports(view, clock, metrics=metrics, events=events, tell=tell)
         self.refusals = self._reports.refusals
@@ -147,9 +140,9 @@ class Placement:
         if before is not None and after is not None and not gone and is_gated(before) and not is_gated(after):
             self._hear_of_release(before, after)
         if before is not None and (gone or (after is not None and not is_gated(after))):
-            self._promises.pop(before.ref.uid, None)
+            ours = self._promises.pop(before.ref.uid, None) is not None and not gone
+            self._waits.end(before.ref.uid, released=ours)  # the watch may be faster than the patch's answer
             self._reports.forget(before)
-            self._waits.forget(before.ref.uid)
             self._showing.forget(before.ref.uid)
         if before is not None and (gone or (after is not None and after.node is not None)):
             self._reports.bypassed.pop(before.ref.uid, None)
@@ -222,8 +215,9 @@ class Placement:
         waited = self._turns.waited_seconds(pod)
         if this.kept == KEPT_MOST or not may_keep(waited):
             return
-        if places := keepable(pod.terms, pod.requests, offers):
-            this.found.keep(kept_one(places, waited), f"{pod.ref.namespace}/{pod.ref.name}")
+        kept = kept_one(keepable(pod.terms, pod.requests, offers), waited)
+        if kept is not None:
+            this.found.keep(kept, f"{pod.ref.namespace}/{pod.ref.name}")
             this.kept += 1
 
     def _promise(self, pod: PodView, nodes: tuple[NodeName, ...]) -> None:

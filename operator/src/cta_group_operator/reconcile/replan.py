@@ -22,6 +22,7 @@ from cta_group_operator.reconcile.in_flight import pinned_nodes
 from cta_group_operator.reconcile.queue import WorkQueue
 from cta_group_operator.reconcile.view import ClusterView
 from cta_group_operator.resources import DAEMON_SETS, JOBS, PODS, STATEFUL_SETS
+from cta_group_operator.settings import Settings
 
 _log = EventLog(__name__)
 
@@ -41,9 +42,9 @@ class Replan:
         api: KubeApi,
         clock: Clock,
         *,
+        settings: Settings,
         metrics: Metrics,
         events: EventWriter,
-        after_seconds: float,
         plan_again: Callable[[float], None],
         tell: Callable[[PodView], None],
     ) -> None:
@@ -53,7 +54,7 @@ class Replan:
         self._clock = clock
         self._metrics = metrics
         self._events = events
-        self._after_seconds = after_seconds
+        self._after_seconds = settings.replan_after_seconds
         self._plan_again = plan_again
         self._tell = tell
         self._avoided = Avoided()

@@ -20,14 +20,10 @@ class Waits:
         for pod in pods:
             self._since.setdefault(pod.ref.uid, now)
 
-    def end(self, uid: str) -> None:
-        """Hear that the operator has released a pod, and tell how long it waited."""
-        if (since := self._since.pop(uid, None)) is not None:
+    def end(self, uid: str, *, released: bool = True) -> None:
+        """Hear that a pod does not wait any more, and tell how long it did if the operator has ``released`` it."""
+        if (since := self._since.pop(uid, None)) is not None and released:
             self._metrics.placement_seconds.observe(self._clock.monotonic() - since)
-
-    def forget(self, uid: str) -> None:
-        """Hear that a pod does not wait any more."""
-        self._since.pop(uid, None)
 
     def clear(self) -> None:
         """Begin anew: another replica may place meanwhile."""
