@@ -2,8 +2,9 @@
 
 from cta_group_core.conditions import merge_conditions
 from cta_group_core.denials import Denial
+from cta_group_core.ending_pods import EndingPod
 from cta_group_core.explain import CreateFailure, PodFacts, Stage, WorkloadFacts, explain
-from cta_group_core.explain_quota import EndingPod, QuotaFacts
+from cta_group_core.explain_quota import QuotaFacts
 from cta_group_core.nodes import Condition, ConditionStatus
 from cta_group_core.workload import WorkloadOwner, WorkloadStatus, object_name
 

@@ -9,8 +9,9 @@ import yaml
 
 from chart_rendering import ROOT
 from cta_group_core.denials import parse_denial
+from cta_group_core.ending_pods import EndingPod
 from cta_group_core.explain import CreateFailure, PodFacts, Stage, WorkloadFacts, explain
-from cta_group_core.explain_quota import EndingPod, QuotaFacts
+from cta_group_core.explain_quota import QuotaFacts
 from cta_group_core.ids import NodeName
 from cta_group_core.moves import tenants_by_gpu
 from cta_group_core.node_choice import NodeOffer, refusal

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cta_group_core.arrival import every_order_fits
+from cta_group_core.ending_pods import EndingPod
 from cta_group_core.errors import DoesNotFit, RequestNotAllowed, RequestRefused
 from cta_group_core.ids import GpuUuid, NodeName
 from cta_group_core.node_choice import NodeOffer, judge, safe_nodes
@@ -64,6 +65,27 @@ def test_unequal_kinds_are_told_apart() -> None:
         "asked for 96 groups, but no node has room: a: free per GPU: GPU 0-7: 64 of 128 each; the largest request that "
         "fits now is 64 on one GPU; out of the question: b: taint x:NoSchedule"
     )
+
+
+@pytest.mark.parametrize(
+    ("key", "words"), [("node.kubernetes.io/unreachable", "unreachable"), ("node.kubernetes.io/not-ready", "not ready")]
+)
+def test_a_node_that_is_not_heard_of_holds_what_it_held(key: str, words: str) -> None:
+    """What is held there is told with its number, what is on its way there included; an empty one is just away."""
+    taint = (Taint(key, "", "NoSchedule"),)
+    offers = [offer("away", 64, 128, in_flight=(32,), taints=taint), offer("empty", 128, taints=taint)]
+    with pytest.raises(RequestRefused) as refused:
+        choose_nodes(POD, (32,), offers)
+    assert str(refused.value) == (
+        f"asked for 32 groups; out of the question: away: {words}, 96 groups held there; empty: {words}"
+    )
+
+
+def test_what_comes_back_is_told_with_its_pod_and_its_time() -> None:
+    """A pod that is being deleted gives its groups back when it is gone, which is what the waiting one waits for."""
+    ending = (EndingPod("web-0", 32, "2026-01-01T00:02:00Z"),)
+    with pytest.raises(DoesNotFit, match="groups come back: 32 when pod web-0 has ended, by 2026-01-01T00:02:00Z"):
+        choose_nodes(POD, (32,), [replace(offer("n", 0), ending=ending)])
 
 
 def test_a_node_whose_kubelet_would_fail_the_pod_is_left_alone() -> None:

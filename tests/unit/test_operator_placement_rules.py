@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
+from cta_group_core.ending_pods import EndingPod
 from cta_group_core.ids import NodeName
 from cta_group_core.nodes import Allocation, Condition, ConditionStatus
 from cta_group_core.scheduling import PodTerms
@@ -56,6 +57,15 @@ def test_who_is_not_in_flight() -> None:
         a_pod("slipped", gates=()),
     )
     assert in_flight(a_world(*pods)) == {"n1": (), "n2": ()}
+
+
+def test_a_pod_that_is_being_deleted_is_told_while_it_holds_something() -> None:
+    """Until its node's plugin reports that it holds nothing, what comes back, from whom and by when is known."""
+    until = "2026-01-01T00:02:00Z"
+    started = a_pod("started", gates=(), node=NodeName("n1"), deleting=True, ends=until)
+    view = a_world(started, a_pod("never", gates=(), node=NodeName("n1"), deleting=True, ends=until))
+    ending = {str(one.facts.name): one.ending for one in Offers(view, {}).all()}
+    assert ending == {"n1": (EndingPod("started", 32, until),), "n2": ()}
 
 
 def test_a_promise_counts_while_its_patch_is_on_the_way() -> None:

@@ -3,17 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-_PODS_TOLD = 3
-
-
-@dataclass(frozen=True, slots=True)
-class EndingPod:
-    """A pod of the quota that is being deleted and is charged until it is gone."""
-
-    name: str
-    groups: int
-    until: str
-    """When it is ended at the latest, RFC 3339."""
+from cta_group_core.ending_pods import EndingPod, coming_back
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +56,7 @@ def denied_by(quota: QuotaFacts, needs: int, *, missing: int) -> tuple[str, str]
             f"{_numbers(quota, needs, short)}; what others of the cohort hold comes back as pods there end",
         )
     told = (
-        f"{_numbers(quota, needs, short)}{_coming_back(quota)}; end or shrink something there, "
+        f"{_numbers(quota, needs, short)}{_and_coming_back(quota)}; end or shrink something there, "
         f"or raise its spec.groups to {quota.used + needs * max(1, missing)}"
         f"{'' if missing else ', or set maxSurge: 0 when this is a rollout'}"
     )
@@ -85,11 +75,6 @@ def _numbers(quota: QuotaFacts, needs: int, short: int) -> str:
     )
 
 
-def _coming_back(quota: QuotaFacts) -> str:
-    """Say which pods are being deleted, since their groups are charged until they are gone."""
-    if not quota.ending:
-        return ""
-    first = sorted(quota.ending, key=lambda pod: (pod.until, pod.name))
-    told = ", ".join(f"{pod.groups} when pod {pod.name} has ended, by {pod.until}" for pod in first[:_PODS_TOLD])
-    more = f" and {len(first) - _PODS_TOLD} more" if len(first) > _PODS_TOLD else ""
-    return f"; groups come back: {told}{more}"
+def _and_coming_back(quota: QuotaFacts) -> str:
+    told = coming_back(quota.ending)
+    return f"; {told}" if told else ""

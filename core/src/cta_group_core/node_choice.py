@@ -14,6 +14,7 @@ from functools import cached_property
 
 from cta_group_core.arrival import arrive, every_order_fits
 from cta_group_core.demand import NO_DEMAND, Demand
+from cta_group_core.ending_pods import EndingPod, coming_back
 from cta_group_core.errors import DoesNotFit, RequestNotAllowed, RequestRefused
 from cta_group_core.glance import Glance
 from cta_group_core.ids import GpuUuid, NodeName
@@ -50,6 +51,8 @@ class NodeOffer:
     tenants: Mapping[GpuUuid, Sequence[Tenant]] = field(default_factory=dict)
     """Who is on each GPU."""
     demand: Demand = NO_DEMAND
+    ending: tuple[EndingPod, ...] = ()
+    """Pods that are being deleted there and hold groups still."""
 
     @cached_property
     def promised(self) -> tuple[GpuRoom, ...]:
@@ -147,7 +150,7 @@ def judge(pod: PodTerms, requests: Sequence[int], offer: NodeOffer) -> Verdict:
     """Say whether one node can take a pod, and how well."""
     name = offer.facts.name
     if why_not := objection(pod, offer.facts, offer.load):
-        return Verdict(name, None, why_not, has_gpu=False)
+        return Verdict(name, None, f"{why_not}{_held_words(offer)}", has_gpu=False)
     if offer.closed:
         return Verdict(name, None, offer.closed)
     try:
@@ -177,12 +180,21 @@ def _after(offer: NodeOffer, requests: Sequence[int]) -> tuple[int, list[GpuUuid
     return left_over, gpus
 
 
+def _held_words(offer: NodeOffer) -> str:
+    """Say what is held on a node that is not heard of: it comes back with the node, whatever was deleted meanwhile."""
+    if offer.facts.is_heard_of:
+        return ""
+    held = sum(room.units.capacity - room.free for room in offer.rooms) + sum(offer.in_flight)
+    return f", {held} groups held there" if held else ""
+
+
 def _refused(offer: NodeOffer, requests: Sequence[int], refused: RequestRefused) -> Verdict:
     rooms = offer.promised
     if isinstance(refused, RequestNotAllowed) and not offer.kept:
         told = "; ".join(filter(None, (_never(rooms, requests), offer.out)))
         return Verdict(offer.facts.name, None, told, ever=False, largest=largest_fit(rooms))
-    told = "; ".join(filter(None, (describe_free(rooms), describe_fit(rooms), *offer.kept, offer.out, offer.remark)))
+    remarks = (*offer.kept, offer.out, offer.remark, coming_back(offer.ending))
+    told = "; ".join(filter(None, (describe_free(rooms), describe_fit(rooms), *remarks)))
     return Verdict(offer.facts.name, None, told, largest=largest_fit(rooms))
 
 

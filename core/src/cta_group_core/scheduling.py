@@ -12,7 +12,11 @@ from cta_group_core.access_pattern import AccessPattern
 from cta_group_core.ids import NodeName
 from cta_group_core.selectors import Requirement
 
+TAINT_UNREACHABLE = "node.kubernetes.io/unreachable"
+TAINT_NOT_READY = "node.kubernetes.io/not-ready"
 TAINT_UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
+_IN_WORDS = {TAINT_UNSCHEDULABLE: "cordoned", TAINT_UNREACHABLE: "unreachable", TAINT_NOT_READY: "not ready"}
+"""Taints of Kubernetes' own."""
 _BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
 
 
@@ -79,6 +83,11 @@ class NodeFacts:
     groups: int = 0
     """What kubelet advertises and the scheduler counts; 0 while no plugin is registered with kubelet."""
 
+    @property
+    def is_heard_of(self) -> bool:
+        """Tell whether Kubernetes hears of the node's kubelet, and that it is well."""
+        return not any(taint.key in {TAINT_UNREACHABLE, TAINT_NOT_READY} for taint in self.taints)
+
 
 @dataclass(frozen=True, slots=True)
 class Load:
@@ -135,7 +144,7 @@ def _taint_objection(pod: PodTerms, node: NodeFacts) -> str | None:
     cordon = (Taint(TAINT_UNSCHEDULABLE, "", "NoSchedule"),) if node.unschedulable else ()
     for taint in (*cordon, *node.taints):
         if taint.effect in _BLOCKING_EFFECTS and not any(one.tolerates(taint) for one in pod.tolerations):
-            return "cordoned" if taint.key == TAINT_UNSCHEDULABLE else f"taint {taint}"
+            return _IN_WORDS.get(taint.key, f"taint {taint}")
     return None
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from cta_group_core.demand import NO_DEMAND, Demand
+from cta_group_core.ending_pods import EndingPod
 from cta_group_core.ids import NodeName
 from cta_group_core.kept_room import KeptRoom, without
 from cta_group_core.names import GATE_PLACEMENT
@@ -102,6 +103,8 @@ class Offers:
             has_started = (pod.node, pod.ref.namespace, pod.ref.name) in started
             # One that is being deleted and holds nothing will not start any more.
             tally.add(pod, promised=not has_started and not pod.deleting)
+            if has_started and pod.deleting:
+                tally.ends(EndingPod(pod.ref.name, pod.groups, pod.ends))
 
 
 class _Tally:
@@ -113,6 +116,7 @@ class _Tally:
         self._room = room
         self._in_flight: list[int] = []
         self._sums = [0, 0, 0, 0]
+        self._ending: list[EndingPod] = []
         self._kept: list[tuple[KeptRoom, str]] = []
         self._offer: NodeOffer | None = None
 
@@ -130,6 +134,11 @@ class _Tally:
             self._in_flight += pod.requests
         self._offer = None
 
+    def ends(self, pod: EndingPod) -> None:
+        """Tell of a pod whose groups come back."""
+        self._ending.append(pod)
+        self._offer = None
+
     def offer(self) -> NodeOffer:
         """Return the node as it is counted now."""
         if self._offer is None:
@@ -143,6 +152,7 @@ class _Tally:
                 out=self._room.out,
                 tenants=self._room.shares,
                 demand=self._demand,
+                ending=tuple(self._ending),
             )
             for kept, whom in self._kept:
                 offer = without(offer, kept, whom)

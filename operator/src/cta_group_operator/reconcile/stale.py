@@ -9,7 +9,7 @@ time since its ``confirmedAt`` was seen to change; at first sight, as the two cl
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from cta_group_core.names import CONDITION_REPORTING
 from cta_group_core.nodes import Condition, ConditionStatus, GpuStatus
@@ -22,9 +22,6 @@ from cta_group_operator.reconcile.view import ClusterView, Room
 from cta_group_operator.resources import CTA_NODES
 
 _log = EventLog(__name__)
-
-_NOT_HEARD_OF: Final = ("node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready")
-"""Taints by which Kubernetes tells that a kubelet is not heard of, or not well."""
 
 
 class StaleNodes:
@@ -82,7 +79,7 @@ class StaleNodes:
     def _no_more(self, node: CtaNodeView, room: Room) -> set[tuple[str, str]]:
         """Return namespace and name of holders that are there no more; none while kubelet is not heard of."""
         machine = self._view.nodes.get(node.name)
-        if machine is None or any(taint.key in _NOT_HEARD_OF for taint in machine.facts.taints):
+        if machine is None or not machine.facts.is_heard_of:
             return set()
         gone = set()
         for _, namespace, name in room.tenants:

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
+from cta_group_core.ending_pods import EndingPod
 from cta_group_core.explain import PodFacts, Stage, WorkloadFacts
 from cta_group_core.explain_growth import Ceiling
-from cta_group_core.explain_quota import EndingPod, QuotaFacts
+from cta_group_core.explain_quota import QuotaFacts
 from cta_group_core.names import GATE_PLACEMENT, QUOTA_OBJECT_NAME
 from cta_group_core.vllm.account import condition_of_annotations
 from cta_group_operator.ports import ControllerView, LimitView, ObjectRef, PodView, QuotaView
