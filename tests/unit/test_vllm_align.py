@@ -161,11 +161,22 @@ def test_kserve_s_variable_is_a_way_in() -> None:
     assert align(command, [], Server(read_arguments(command, [], again), (QUARTER,))).edits == ()
 
 
-def test_flags_that_may_hide_elsewhere_are_warned_of() -> None:
-    """The config file could hold a value; the command line wins over it."""
+def test_a_file_that_is_not_at_hand_may_fit_already() -> None:
+    """A flag of ours would win over a lower value in it, so what fits is only said."""
     result = aligned([], ["m", "--config", "/etc/vllm.yaml"])
-    assert result.changes
+    assert not result.changes
+    assert result.args == ("m", "--config", "/etc/vllm.yaml")
+    told = "values from --config /etc/vllm.yaml are not seen here and may fit already; add --gpu-memory-utilization="
+    assert result.not_patchable.startswith(told)
+    assert "--max-num-seqs" not in result.not_patchable
     assert any("--config /etc/vllm.yaml" in warning for warning in result.warnings)
+
+
+def test_a_share_beside_such_a_file_is_lowered_and_nothing_else_set() -> None:
+    """The command line wins over the file, so a share that is too high there is known to be in force."""
+    result = aligned([], ["m", "--config", "/etc/vllm.yaml", f"{FLAG}=0.9"])
+    assert [edit.flag for edit in result.edits] == [FLAG]
+    assert result.changes
 
 
 _WORDS = st.sampled_from(

@@ -106,4 +106,6 @@ def _obstacle(arguments: Arguments) -> str:
     rejected = [str(problem) for problem in arguments.problems if problem.rejected]
     if rejected:
         return f"vLLM will not accept these arguments ({rejected[0]})"
+    if arguments.unseen_file and arguments.utilization().given is None:
+        return f"values from --config {arguments.unseen_file} are not seen here and may fit already"
     return arguments.utilization().unreadable

@@ -47,6 +47,9 @@ class Arguments:
     config_words: int = 0
     """How many words of a config file stand before those of the line."""
 
+    unseen_file: str = ""
+    """The config file that vLLM reads and that is not at hand: it may give any flag, with a value that fits."""
+
     @property
     def form(self) -> Form:
         """How they are written."""
@@ -138,6 +141,7 @@ def arguments_of(line: CommandLine, surroundings: Surroundings = NOTHING) -> Arg
             *(config_problem(line.words, config.content) if line.serves else ()),
         ),
         end_of_options=found.end_of_options,
+        unseen_file=config.unseen,
         config_words=len(words) - len(line.words),
     )
 

@@ -64,10 +64,10 @@ class Server:
         return self.arguments.switch(Flag.ENFORCE_EAGER)
 
     @property
-    def writable(self) -> bool:
-        """Whether a flag can be added."""
+    def completed(self) -> bool:
+        """Whether flags that are not given are set: they can be added, and none is given where it is not seen."""
         line = self.arguments.line
-        return line.args_end is not None or line.variable_end is not None
+        return not self.arguments.unseen_file and (line.args_end is not None or line.variable_end is not None)
 
     def load(self, *, planned: bool) -> Load:
         """Return what decides how much it takes: with the sequences of a plan, or with those that it has now."""
@@ -88,7 +88,7 @@ def _sequences(server: Server, *, planned: bool) -> int:
     reading = server.arguments.whole_number(Flag.MAX_NUM_SEQS)
     if reading.given is not None:
         return max(1, reading.value) if reading.value is not None else MEASURED_SEQUENCES
-    if planned and server.writable:
+    if planned and server.completed:
         return min(_planned_sequences(one) for one in server.shares)
     return MEASURED_SEQUENCES
 
@@ -100,7 +100,9 @@ def plan(server: Server) -> list[Setting]:
         return _kv_cache(server)
     fits, share = server.fits(planned=True)
     why = f"at most {fits} of the whole GPU's memory starts in {share}"
-    settings = [*_kv_cache(server), *_concurrency(server), *_length(server)]
+    settings = _kv_cache(server)
+    if not server.arguments.unseen_file:
+        settings += [*_concurrency(server), *_length(server)]
     if asked.value is None:
         return [Setting(Flag.GPU_MEMORY_UTILIZATION, asked.given, str(fits), why, necessary=True), *settings]
     if asked.value <= fits:
