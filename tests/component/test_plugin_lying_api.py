@@ -16,17 +16,8 @@ from cta_group_plugin.adapters.kube_events import KubeEvents
 from cta_group_plugin.errors import ApiUnavailable
 from cta_group_plugin.pod_events import PodEvent
 from cta_group_plugin.ports import PodName
-from cta_group_plugin.report import EnforcementReport, NodeReport
+from plugin_values import IDLE_REPORT
 
-STATUS = NodeReport(
-    resource_name="nvidia.com/cta-group",
-    driver_version=None,
-    cuda_version=None,
-    simulated=False,
-    enforcement=EnforcementReport(compute=True, memory=True),
-    conditions=(),
-    gpus=(),
-)
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 NODE = json.dumps({"metadata": {"uid": "uid-a"}}).encode()
 
@@ -111,7 +102,7 @@ async def test_a_redirection_is_no_success(code: int, tmp_path: Path) -> None:
     with answering([reply]) as url:
         server = ApiServer(url, tmp_path)
         with pytest.raises(ApiUnavailable, match=f"CTANode node-a: the API answered {code}"):
-            await KubeNodeApi(server, "node-a").apply(STATUS)
+            await KubeNodeApi(server, "node-a").apply(IDLE_REPORT)
         event = PodEvent(PodName("team-a", "vllm-0"), None, "GPUUnhealthy", "GPU 0 is unhealthy", key="1")
         with pytest.raises(ApiUnavailable, match=f"event GPUUnhealthy on pod team-a/vllm-0: {code}"):
             await KubeEvents(server, "node-a").write(event)
@@ -122,7 +113,7 @@ async def test_an_answer_that_is_no_node_deletes_nothing(body: bytes, tmp_path: 
     """Without the Node's UID every object there is would seem to be an earlier Node's."""
     reply = HEAD + f"Content-Length: {len(body)}\r\n\r\n".encode() + body
     with answering([reply]) as url, pytest.raises(ApiUnavailable, match=r"CTANode node-a: .* names no UID"):
-        await KubeNodeApi(ApiServer(url, tmp_path), "node-a").apply(STATUS)
+        await KubeNodeApi(ApiServer(url, tmp_path), "node-a").apply(IDLE_REPORT)
 
 
 @pytest.mark.parametrize("token", [b"", b"\n", b"one\ntwo", b"\xfftwo", b"a\x00two", "gebühr".encode()], ids=repr)

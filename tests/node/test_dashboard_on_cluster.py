@@ -49,9 +49,13 @@ def test_every_query_of_every_installed_dashboard_parses(prometheus: Prometheus,
 
 def test_every_part_of_the_release_is_scraped(prometheus: Prometheus) -> None:
     """The plugin, the MPS supervisor and both replicas of the operator answer, each known by its node."""
-    targets = prometheus.query("up")
-    assert sorted(it.labels["container"] for it in targets) == ["mps", "operator", "operator", "plugin"]
-    assert {(it.labels["node"], it.value) for it in targets} == {("node-1", 1.0)}
+    expected = [(part, "node-1", 1.0) for part in ("mps", "operator", "operator", "plugin")]
+
+    def shown() -> bool:
+        targets = prometheus.query("up")
+        return sorted((it.labels["container"], it.labels["node"], it.value) for it in targets) == expected
+
+    wait_for(shown, f"the targets {expected}", PATIENCE_SECONDS)
 
 
 def test_the_numbers_of_an_idle_cluster(prometheus: Prometheus, tools: Tools) -> None:

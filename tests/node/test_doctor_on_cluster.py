@@ -33,4 +33,10 @@ def test_the_doctor_in_the_plugin_s_pod_takes_the_plugin_s_settings(tools: Tools
     """It asks kubelet and the MPS supervisor by the paths of the running plugin, and finds a shared GPU in order."""
     team.start_pod("tenant", 32)
     team.wait_running("tenant")
-    assert [(one["severity"], one["subject"]) for one in findings_in_pod(tools)] == [("info", "GPUs")]
+    found = wait_for(lambda: told_in_pod(tools) == [("info", "GPUs")], "nothing but the simulation to be found", 60)
+    assert found
+
+
+def told_in_pod(tools: Tools) -> list[tuple[str, str]]:
+    """Return severity and subject of each finding in the plugin's pod."""
+    return [(one["severity"], one["subject"]) for one in findings_in_pod(tools)]

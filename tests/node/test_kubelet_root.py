@@ -58,7 +58,7 @@ def test_the_folder_that_is_missed_is_named_and_a_value_puts_it_right(by_default
     wait_for(lambda: _condition(by_default, "True"), "the condition", 60)
     team.wait_running("first")
     wait_for(lambda: _holders(by_default) == [("first", 32)], "the holder to be known", 60)
-    assert [one for one in findings_in_pod(by_default) if one["severity"] != "info"] == []
+    wait_for(lambda: _is_well_in_pod(by_default), "the doctor in the pod to find nothing", 60)
     by_default.kubectl("-n", team.namespace, "delete", "pod", "first", "--timeout=60s")
     team.start_pod("whole", 128)
     team.wait_running("whole")
@@ -84,6 +84,10 @@ def test_a_folder_without_kubelet_s_socket_is_named_too(by_default: Tools) -> No
     release.upgrade(by_default, *_ONE_GPU, "--set", f"kubelet.rootDir={_ROOT}")
     _restart_plugin(by_default)  # the one of before has no news, and would tell again only within a minute
     wait_for(lambda: _condition(by_default, "True", "Registered"), "the condition", 90)
+
+
+def _is_well_in_pod(tools: Tools) -> bool:
+    return all(one["severity"] == "info" for one in findings_in_pod(tools))
 
 
 def _restart_plugin(tools: Tools) -> None:

@@ -12,9 +12,20 @@ from cta_group_plugin.answers import Rules
 from cta_group_plugin.health import Faults, Health
 from cta_group_plugin.inventory import Offer, offer_of
 from cta_group_plugin.ports import Account, GpuFacts, Holding, Inventory, PodName
+from cta_group_plugin.report import EnforcementReport, NodeReport
 from cta_group_plugin.settings import EnforcementSettings
 
 RESERVE_MIB = 1024
+IDLE_REPORT = NodeReport(
+    resource_name="nvidia.com/cta-group",
+    driver_version=None,
+    cuda_version=None,
+    simulated=False,
+    enforcement=EnforcementReport(compute=True, memory=True),
+    conditions=(),
+    gpus=(),
+)
+"""What a node without a GPU says of itself."""
 RULES = Rules(EnforcementSettings(), Path("/run/cta-group/mps"), max_clients=48)
 
 

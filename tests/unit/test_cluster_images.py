@@ -9,7 +9,7 @@ import pytest
 
 from cluster_harness.binaries import NodeBinaries
 from cluster_harness.node_plan import NodePlan
-from cluster_harness.prepared_images import identity, is_placed, place_images, remove_unused
+from cluster_harness.prepared_images import has_images, identity, note_images, place_images, remove_unused
 
 _NONE = NodeBinaries(*[Path("/none")] * 6)
 
@@ -46,7 +46,15 @@ def test_a_cache_that_the_node_cannot_see_prepares_nothing(tmp_path: Path, monke
     finally:
         for folder in (cache / "images" / "prepared", cache / "images", cache):
             folder.rmdir()
-    assert not is_placed(tmp_path / "any.tar", tmp_path)
+
+
+def test_what_a_node_has_is_not_imported_again(tmp_path: Path) -> None:
+    """It is noted by its content, which another archive of that name has not."""
+    archive = archive_of(tmp_path / "one.tar", manifest="[1]")
+    assert not has_images(archive, tmp_path)
+    note_images(archive, tmp_path)
+    assert has_images(archive, tmp_path)
+    assert not has_images(archive_of(tmp_path / "one.tar", manifest="[2]"), tmp_path)
 
 
 def test_sets_that_no_cluster_has_go_but_for_the_newest(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from cluster_harness.importing import NAMESPACE
 from cluster_harness.namespaces import Namespaces
 from cluster_harness.node_plan import NodePlan
 from cluster_harness.node_spec import CONTAINERD, KUBE_PROXY, KUBE_PROXY_HEALTH_PORT, KUBELET, KUBELET_HEALTH_PORT
-from cluster_harness.prepared_images import is_placed
+from cluster_harness.prepared_images import has_images, note_images
 from cluster_harness.probes import LOOPBACK, healthy
 from cluster_harness.running import Probe
 
@@ -46,10 +46,11 @@ class Node:
     def import_image(self, archive: Path) -> None:
         """Load every image of an OCI or docker archive, so that pods may name them with imagePullPolicy Never.
 
-        Nothing is done for an archive that the node has had from its start.
+        Nothing is done for an archive that the node has already.
         """
-        if not is_placed(archive, self.state_folder):
+        if not has_images(archive, self.state_folder):
             self._ctr("images", "import", str(archive.resolve()))
+            note_images(archive, self.state_folder)
 
     def probes(self) -> dict[str, Probe]:
         """Return for each component of a node the sign that it works."""

@@ -5,12 +5,12 @@ archives. A cluster gets copies of that containerd's two databases and links to 
 a blob is named by its digest, and the layers of an image only ever lie below the overlay of a container.
 """
 
-import json
 import os
 import shutil
 import tarfile
 import tempfile
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from cluster_harness.binaries import NodeBinaries
@@ -21,7 +21,8 @@ from cluster_harness.node_plan import CONTAINERD_ROOT, PRIVATE_PARENTS, NodePlan
 from cluster_harness.progress import progress
 from cluster_harness.state_folder import BASE, PREFIX
 
-_NOTE = "prepared-images.json"  # in the state folder: which set the node has, and what is in it
+_SET = "image-set"  # in the state folder: the name of the prepared set that its node uses
+_IMAGES = "images"  # in the state folder: the identity of each archive that its node has, one a line
 _BEING_MADE = "being-made-"
 _KEPT_UNUSED = 2
 _OUT_OF_SIGHT = (*PRIVATE_PARENTS, "/run", "/dev", "/proc", "/sys")
@@ -54,19 +55,35 @@ def place_images(archives: Sequence[Path], binaries: NodeBinaries, plan: NodePla
     identities = sorted(map(identity, archives))
     with exclusive(home / "lock"):
         prepared = home / content_key(str(binaries.containerd), *identities)
-        (folder / _NOTE).write_text(json.dumps({"set": prepared.name, "images": identities}))
+        (folder / _SET).write_text(prepared.name)
         if not prepared.exists():
-            remove_unused(home, {json.loads(note.read_text())["set"] for note in BASE.glob(f"{PREFIX}*/{_NOTE}")})
+            remove_unused(home, _sets_in_use())
             _prepare(archives, binaries, prepared)
         os.utime(prepared)
         _link(prepared, plan.place_of(CONTAINERD_ROOT, folder))
+    for archive in archives:
+        note_images(archive, folder)
     return True
 
 
-def is_placed(archive: Path, folder: Path) -> bool:
-    """Say whether the node of the state folder has had the images of the archive from its start."""
-    note = folder / _NOTE
-    return note.exists() and identity(archive) in json.loads(note.read_text())["images"]
+def note_images(archive: Path, folder: Path) -> None:
+    """Remember that the node of the state folder has the images of the archive."""
+    with (folder / _IMAGES).open("a") as note:
+        note.write(f"{identity(archive)}\n")
+
+
+def has_images(archive: Path, folder: Path) -> bool:
+    """Say whether the node of the state folder has the images of the archive."""
+    note = folder / _IMAGES
+    return note.exists() and identity(archive) in note.read_text().splitlines()
+
+
+def _sets_in_use() -> set[str]:
+    used = set()
+    for note in BASE.glob(f"{PREFIX}*/{_SET}"):
+        with suppress(FileNotFoundError):  # that cluster ended just now
+            used.add(note.read_text())
+    return used
 
 
 def _home() -> Path:
