@@ -20,7 +20,7 @@ from cta_group_core.budget.window import Reading
 from cta_group_operator.adapters.vllm_metrics import MOST_BYTES, VllmMetrics
 from cta_group_operator.errors import MetricsUnreadable
 from stand_in_process import Server
-from vllm_server_metrics import ServerMetrics, served_metrics
+from vllm_server_metrics import ITL_BOUNDS, REQUEST_BOUNDS, TTFT_BOUNDS, ServerMetrics, served_metrics
 
 LOOPBACK = "127.0.0.1"
 PATIENT_SECONDS, HASTY_SECONDS = 60.0, 0.5
@@ -71,10 +71,11 @@ async def test_a_server_of_each_generation_is_read(*, old: bool) -> None:
     assert (reading.running, reading.waiting, reading.cache_usage) == (3, 2, 0.5)
 
 
-async def test_the_stand_in_is_read() -> None:
-    """What the demo's servers tell is what the operator reads."""
+@pytest.mark.parametrize("words", [(), ("--stand-in-old-metrics",)], ids=["new", "old"])
+async def test_the_stand_in_is_read(words: tuple[str, ...]) -> None:
+    """What the demo's servers tell is what the operator reads, and in the buckets that vLLM has."""
     environment = {"CTA_GROUP_COUNT": "128", "CTA_GROUP_CAPACITY": "128", "CTA_GROUP_MEMORY_MIB": "80055"}
-    server = Server(["serve", "m", "--port=0"], {**environment, "NVIDIA_VISIBLE_DEVICES": "GPU-0"}, None)
+    server = Server(["serve", "m", "--port=0", *words], {**environment, "NVIDIA_VISIBLE_DEVICES": "GPU-0"}, None)
     try:
         server.wait_serving()
         server.post("/v1/completions", {"prompt": "x" * 40, "max_tokens": 5})
@@ -84,7 +85,11 @@ async def test_the_stand_in_is_read() -> None:
     finally:
         server.close()
     counts = {told: one.total for (told, _), one in reading.histograms.items()}
-    assert counts == {Measure.TTFT: 1, Measure.ITL: 4, Measure.E2E: 1}
+    assert counts == {Measure.TTFT: 1, Measure.ITL: 4, Measure.E2E: 1, Measure.QUEUE: 1}
+    bounds = {told: set(one.bounds) for (told, _), one in reading.histograms.items()}
+    assert bounds[Measure.TTFT] >= set(TTFT_BOUNDS)
+    assert bounds[Measure.ITL] >= set(ITL_BOUNDS)
+    assert bounds[Measure.E2E] == bounds[Measure.QUEUE] >= set(REQUEST_BOUNDS)
     assert reading.cache_usage == 0
 
 

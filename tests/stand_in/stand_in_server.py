@@ -21,6 +21,19 @@ _FIRST_TOKEN_SECONDS: Final = 0.04
 _TOKEN_SECONDS: Final = 0.003
 _KV_MIB_PER_TOKEN: Final = 112 / 1024
 _MOST_TOKENS: Final = 256
+# vLLM's own, v1/metrics/loggers.py.
+_FIRST_TOKEN_BOUNDS: Final = (
+    *(0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5),
+    *(10.0, 20.0, 40.0, 80.0, 160.0, 640.0, 2560.0),
+)
+_BETWEEN_TOKENS_BOUNDS: Final = (
+    *(0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5),
+    *(10.0, 20.0, 40.0, 80.0),
+)
+_REQUEST_BOUNDS: Final = (
+    *(0.3, 0.5, 0.8, 1.0, 1.5, 2.0, 2.5, 5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 50.0, 60.0),
+    *(120.0, 240.0, 480.0, 960.0, 1920.0, 7680.0),
+)
 
 
 @dataclass
@@ -55,17 +68,18 @@ class Model:
 
     name: str
     cache_mib: float
+    old_names: bool = False
+    """Tell metrics under the names of releases before 0.10."""
     running: int = 0
     waiting: int = 0
     cached_tokens: int = 0
     prompt_tokens: int = 0
     generated_tokens: int = 0
     finished: int = 0
-    first_token: Histogram = field(
-        default_factory=lambda: Histogram((0.01, 0.02, 0.04, 0.06, 0.1, 0.25, 0.5, 1.0, 5.0))
-    )
-    between_tokens: Histogram = field(default_factory=lambda: Histogram((0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1.0)))
-    whole_request: Histogram = field(default_factory=lambda: Histogram((0.3, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)))
+    first_token: Histogram = field(default_factory=lambda: Histogram(_FIRST_TOKEN_BOUNDS))
+    between_tokens: Histogram = field(default_factory=lambda: Histogram(_BETWEEN_TOKENS_BOUNDS))
+    whole_request: Histogram = field(default_factory=lambda: Histogram(_REQUEST_BOUNDS))
+    in_queue: Histogram = field(default_factory=lambda: Histogram(_REQUEST_BOUNDS))
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def complete(self, prompt: str, tokens: int) -> dict[str, Any]:
@@ -85,6 +99,7 @@ class Model:
             self.first_token.observe(_FIRST_TOKEN_SECONDS)
             self.between_tokens.observe(_TOKEN_SECONDS, times=tokens - 1)
             self.whole_request.observe(seconds)
+            self.in_queue.observe(0.0)  # it takes everybody at once
         usage = {"prompt_tokens": prompt_tokens, "completion_tokens": tokens}
         return {"object": "text_completion", "model": self.name, "choices": [{"text": " x" * tokens}], "usage": usage}
 
@@ -95,7 +110,7 @@ class Model:
             samples: list[tuple[str, str, float]] = [
                 ("vllm:num_requests_running", "gauge", self.running),
                 ("vllm:num_requests_waiting", "gauge", self.waiting),
-                ("vllm:kv_cache_usage_perc", "gauge", self.cached_tokens * _KV_MIB_PER_TOKEN / self.cache_mib),
+                (self._cache_name, "gauge", self.cached_tokens * _KV_MIB_PER_TOKEN / self.cache_mib),
                 ("vllm:num_preemptions_total", "counter", 0),
                 ("vllm:prompt_tokens_total", "counter", self.prompt_tokens),
                 ("vllm:generation_tokens_total", "counter", self.generated_tokens),
@@ -108,11 +123,17 @@ class Model:
                 lines += [f"# TYPE {name} histogram", *histogram.lines(name, labels)]
         return "\n".join(lines) + "\n"
 
+    @property
+    def _cache_name(self) -> str:
+        return "vllm:gpu_cache_usage_perc" if self.old_names else "vllm:kv_cache_usage_perc"
+
     def _histograms(self) -> dict[str, Histogram]:
+        between = "vllm:time_per_output_token_seconds" if self.old_names else "vllm:inter_token_latency_seconds"
         return {
             "vllm:time_to_first_token_seconds": self.first_token,
-            "vllm:inter_token_latency_seconds": self.between_tokens,
+            between: self.between_tokens,
             "vllm:e2e_request_latency_seconds": self.whole_request,
+            "vllm:request_queue_time_seconds": self.in_queue,
         }
 
 

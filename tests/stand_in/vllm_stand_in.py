@@ -66,6 +66,7 @@ def parse(words: list[str]) -> argparse.Namespace:
     for name in _IGNORED_SWITCHES.split():
         parser.add_argument(name, action=argparse.BooleanOptionalAction, dest="ignored")
     parser.add_argument("--stand-in-gpu-total-mib", type=int, help="memory of the whole card, instead of deriving it")
+    parser.add_argument("--stand-in-old-metrics", action="store_true", help="metrics as releases before 0.10 name them")
     parser.add_argument("--stand-in-weights-mib", type=int, default=1147, help="size of the model that is not loaded")
     return parser.parse_args([re.sub(r"^--[^.=]*", lambda key: key[0].replace("_", "-"), word) for word in words])
 
@@ -79,7 +80,7 @@ def main(words: list[str]) -> int:
     gpu = find_gpu(options)
     cache_mib = check_memory(options, gpu)
     name = options.model_tag or options.model
-    model = Model((options.served_model_name or [name])[0], cache_mib)
+    model = Model((options.served_model_name or [name])[0], cache_mib, old_names=options.stand_in_old_metrics)
     return serve(model, options.host, options.port, gpu.connection)
 
 
