@@ -30,8 +30,8 @@ def namespace(cluster: Cluster) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def tools(cluster: Cluster) -> Tools:
-    """Install the chart once and wait until the node offers its groups."""
-    return install_release(cluster, EIGHT_H100)
+    """Install the chart once, with short looks at latency budgets, and wait until the node offers its groups."""
+    return install_release(cluster, EIGHT_H100, "--set", "operator.budgetSeconds=2")
 
 
 @pytest.fixture
