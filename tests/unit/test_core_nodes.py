@@ -53,6 +53,12 @@ def test_published_room_is_the_room_that_placement_sees(rooms: list[GpuRoom]) ->
     assert node_status(*(gpu_status(gpu) for gpu in rooms)).rooms() == rooms
 
 
+def test_equal_gpus_share_their_units() -> None:
+    """A decision compares the GPUs of a whole cluster: equal ones have the very same units."""
+    first, second = node_status(gpu_status(room(0, 8)), gpu_status(room(1, 16))).rooms()
+    assert first.units is second.units
+
+
 @given(nodes())
 def test_totals_are_those_of_the_gpus(rooms: list[GpuRoom]) -> None:
     """Capacity, allocatable, free and the largest request of a healthy node are sums and the best of its GPUs."""

@@ -5,6 +5,7 @@ field; unknown fields are ignored, so that parts can be upgraded one after the o
 """
 
 from enum import StrEnum
+from functools import lru_cache
 from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -84,6 +85,12 @@ class PcieLink(ApiModel):
     generation_max: int
 
 
+@lru_cache(maxsize=256)
+def _units(sm_count: int, capacity: int, minimum: int, step: int) -> GpuUnits:
+    """Return the same value for equal GPUs: a decision compares those of a whole cluster, and identity is quick."""
+    return GpuUnits(sm_count=sm_count, capacity=capacity, minimum=minimum, step=step)
+
+
 class Allocation(ApiModel):
     """What one container holds of one GPU."""
 
@@ -146,7 +153,7 @@ class GpuStatus(ApiModel):
         """Return this GPU as the placement rule sees it, its health aside; call it for a GPU with capacity only."""
         strict = policy is SharePolicy.STRICT_UNIFORM
         shares = frozenset(held.groups for held in self.allocations) if strict else None
-        units = GpuUnits(sm_count=self.sm_count, capacity=self.capacity, minimum=self.minimum, step=self.step)
+        units = _units(self.sm_count, self.capacity, self.minimum, self.step)
         return GpuRoom(uuid=self.gpu_uuid, index=self.index, units=units, free=self.free, shares=shares)
 
     @property
