@@ -11,7 +11,7 @@ from cta_group_core.budget.objectives import Measure
 from cta_group_core.budget.window import WINDOW_SECONDS, Reading, Window
 
 BOUNDS = (0.1, 1.0, math.inf)
-KEY = (Measure.TTFT, (("engine", "0"),))
+KEY = (Measure.TTFT, "engine 0")
 
 
 def reading(
@@ -19,7 +19,9 @@ def reading(
 ) -> Reading:
     """Return what a server tells that had so many fast and slow first tokens."""
     counts = (float(fast), float(fast + slow), float(fast + slow))
-    return Reading({KEY: Histogram(BOUNDS, counts)}, {(): float(preemptions)}, waiting=waiting, cache_usage=cache)
+    return Reading(
+        {KEY: Histogram(BOUNDS, counts)}, {"engine 0": float(preemptions)}, waiting=waiting, cache_usage=cache
+    )
 
 
 STEPS = st.lists(
@@ -64,6 +66,28 @@ def test_the_window_counts_what_was_observed_since_the_first_look(steps: list[li
     latencies = observed.latencies.get(Measure.TTFT)
     counts = latencies.counts if latencies is not None else (0.0, 0.0, 0.0)
     assert counts == (expected["fast"], expected["fast"] + expected["slow"], expected["fast"] + expected["slow"])
+
+
+WHOLE = st.integers(0, 2**53)
+HOSTILE = st.lists(st.tuples(st.floats(1e-9, 1e6), WHOLE), max_size=6, unique_by=lambda pair: pair[0])
+
+
+@given(st.lists(st.dictionaries(st.sampled_from("abc"), HOSTILE, max_size=3), min_size=2, max_size=5))
+def test_whatever_counts_servers_tell_the_window_holds(steps: list[dict[str, list[tuple[float, int]]]]) -> None:
+    """Any whole counts in any buckets, rising and falling, come to histograms that can be judged."""
+    window = Window()
+    for number, step in enumerate(steps):
+        readings = {}
+        for uid, buckets in step.items():
+            bounds = sorted(bound for bound, _ in buckets)
+            counts = sorted(float(count) for _, count in buckets)
+            last = counts[-1] if counts else 7.0
+            readings[uid] = Reading({KEY: Histogram((*bounds, math.inf), (*counts, last))})
+        window = window.after(float(number), readings, "abc")
+    observed = window.observed()
+    for histogram in observed.latencies.values() if observed is not None else ():
+        found = histogram.quantile(0.95)
+        assert found is None or found.low <= found.seconds <= found.high
 
 
 def test_two_looks_are_needed() -> None:

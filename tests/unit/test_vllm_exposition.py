@@ -45,6 +45,7 @@ def test_both_generations_tell_the_same(*, old: bool) -> None:
     (itl,) = (one for (told, _), one in reading.histograms.items() if told is Measure.ITL)
     assert itl.bounds == (*ITL_BOUNDS, math.inf)
     assert len([key for key in reading.histograms if key[0] is Measure.TTFT]) == 2
+    assert {len(series) for _, series in reading.histograms} == {32}  # however long the labels are
 
 
 def test_a_latency_under_two_names_is_counted_once() -> None:
@@ -89,7 +90,9 @@ def test_what_a_server_does_not_tell_is_not_known() -> None:
         (f'{BUCKET}{{{LABELS},le="1"}} 1\n{BUCKET}{{{LABELS},le="1"}} 1\n{BUCKET}{{le="+Inf"}} 2', "not infinite"),
         (f'{BUCKET}{{{LABELS},le="-1"}} 1\n{BUCKET}{{{LABELS},le="+Inf"}} 2', "not above 0"),
         (f'vllm:num_requests_running{{x="{"a" * 3000}"}} 1', "longer than 2048 characters"),
-        ("vllm:num_requests_running 1\n" * 5001, "over 5000"),
+        ("vllm:num_requests_running 1\n" * 2001, "over 2000"),
+        (f'{BUCKET}{{{LABELS},le="+Inf"}} 2.5', "no count and no share"),
+        ("vllm:num_preemptions_total 0.5", "no count and no share"),
     ],
 )
 def test_what_cannot_be_metrics_is_refused(text: str, said: str) -> None:

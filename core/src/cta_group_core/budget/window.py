@@ -10,16 +10,16 @@ from cta_group_core.budget.objectives import Measure
 WINDOW_SECONDS: Final = 600.0
 """Latencies are judged over so long."""
 
-Labels = tuple[tuple[str, str], ...]
-"""What tells the series of one server apart: model and engine."""
+Series = str
+"""What tells the series of one server apart, such as those of its engines: a digest of their labels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
     """What one server told at one moment. Counters since its start, gauges now."""
 
-    histograms: Mapping[tuple[Measure, Labels], Histogram]
-    preemptions: Mapping[Labels, float] = field(default_factory=dict)
+    histograms: Mapping[tuple[Measure, Series], Histogram]
+    preemptions: Mapping[Series, float] = field(default_factory=dict)
     running: float = 0.0
     """Requests that are worked on."""
     waiting: float = 0.0
@@ -125,8 +125,8 @@ def _grown(before: Reading, now: Reading) -> list[tuple[Measure, Histogram]]:
 
 def _preempted(before: Reading, now: Reading) -> float:
     return sum(
-        count - then if count >= (then := before.preemptions.get(labels, 0.0)) else count
-        for labels, count in now.preemptions.items()
+        count - then if count >= (then := before.preemptions.get(series, 0.0)) else count
+        for series, count in now.preemptions.items()
     )
 
 

@@ -8,13 +8,14 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from hashlib import blake2b
 from typing import Final
 
 from prometheus_client.parser import text_string_to_metric_families
 
 from cta_group_core.budget.histogram import Histogram
 from cta_group_core.budget.objectives import Measure
-from cta_group_core.budget.window import Labels, Reading
+from cta_group_core.budget.window import Reading, Series
 from cta_group_core.errors import InvalidText
 from cta_group_operator.errors import MetricsUnreadable
 
@@ -40,12 +41,12 @@ _WANTED: Final = frozenset(
 _NAME: Final = re.compile(r"vllm[:_]([a-z0-9_]{1,60})")
 """The library that vLLM uses writes the colon as an underscore where the asker prefers OpenMetrics."""
 _LONGEST_LINE: Final = 2048
-_MOST_LINES: Final = 5000
-"""A server with 8 engines tells some 1500 lines of what is read here."""
+_MOST_LINES: Final = 2000
+"""A server with 8 engines tells some 700 lines of what is read here."""
 _LARGEST: Final = 2.0**53
 _LONGEST_SECONDS: Final = 1e6
 
-_Series = dict[tuple[str, Labels], list[tuple[float, float]]]
+_Buckets = dict[tuple[str, Series], list[tuple[float, float]]]
 
 
 def read_exposition(text: str) -> Reading:
@@ -53,13 +54,13 @@ def read_exposition(text: str) -> Reading:
     lines = _lines(text)
     if not lines:
         raise MetricsUnreadable("it tells no latency or load under a name of vLLM's")
-    buckets: _Series = defaultdict(list)
-    values: dict[str, dict[Labels, float]] = defaultdict(dict)
-    for name, labels, bound, value in _samples(lines):
+    buckets: _Buckets = defaultdict(list)
+    values: dict[str, dict[Series, float]] = defaultdict(dict)
+    for name, series, bound, value in _samples(lines):
         if bound is None:
-            values[name][labels] = value
+            values[name][series] = value
         else:
-            buckets[name, labels].append((bound, value))
+            buckets[name, series].append((bound, value))
     return Reading(
         histograms=_histograms(buckets),
         preemptions=values[_PREEMPTIONS],
@@ -84,14 +85,14 @@ def _lines(text: str) -> list[str]:
     return found
 
 
-def _samples(lines: Iterable[str]) -> Iterator[tuple[str, Labels, float | None, float]]:
-    """Yield name, labels without the bound, the bound of a bucket, and value."""
+def _samples(lines: Iterable[str]) -> Iterator[tuple[str, Series, float | None, float]]:
+    """Yield name, digest of the labels without the bound, the bound of a bucket, and value."""
     try:
         families = list(text_string_to_metric_families("\n".join(lines) + "\n"))
         for sample in (one for family in families for one in family.samples):
             bound = float(sample.labels["le"]) if sample.name.endswith("_bucket") else None
-            labels = tuple(sorted((key, text) for key, text in sample.labels.items() if key != "le"))
-            yield sample.name, labels, _checked(bound), _number(sample.value)
+            whole = bound is not None or sample.name == _PREEMPTIONS
+            yield sample.name, _series(sample.labels), _checked(bound), _number(sample.value, whole=whole)
     except (ValueError, KeyError, IndexError, TypeError, AttributeError) as bad:
         raise MetricsUnreadable(f"not Prometheus' text format: {type(bad).__name__}: {str(bad)[:200]}") from bad
 
@@ -102,19 +103,25 @@ def _checked(bound: float | None) -> float | None:
     return bound
 
 
-def _number(value: float) -> float:
-    if not 0 <= value <= _LARGEST:
+def _series(labels: Mapping[str, str]) -> Series:
+    others = sorted((key, text) for key, text in labels.items() if key != "le")
+    return blake2b(repr(others).encode(errors="surrogatepass"), digest_size=16).hexdigest()
+
+
+def _number(value: float, *, whole: bool) -> float:
+    """Return a value that can be; whole counts below 2^53 are added and subtracted without a rest."""
+    if not 0 <= value <= _LARGEST or (whole and not float(value).is_integer()):
         raise ValueError(f"{value:g} is no count and no share")
     return float(value)
 
 
-def _histograms(buckets: _Series) -> dict[tuple[Measure, Labels], Histogram]:
-    found: dict[tuple[Measure, Labels], Histogram] = {}
+def _histograms(buckets: _Buckets) -> dict[tuple[Measure, Series], Histogram]:
+    found: dict[tuple[Measure, Series], Histogram] = {}
     for measure, names in _HISTOGRAMS.items():
         told = next((name for name in names if any(key[0] == f"{name}_bucket" for key in buckets)), None)
-        for (name, labels), pairs in buckets.items():
+        for (name, series), pairs in buckets.items():
             if name == f"{told}_bucket":
-                found[measure, labels] = _histogram(name, pairs)
+                found[measure, series] = _histogram(name, pairs)
     return found
 
 
@@ -125,6 +132,6 @@ def _histogram(name: str, pairs: list[tuple[float, float]]) -> Histogram:
         raise MetricsUnreadable(f"{name}: {wrong}") from wrong
 
 
-def _cache_usage(values: Mapping[str, Mapping[Labels, float]]) -> float | None:
+def _cache_usage(values: Mapping[str, Mapping[Series, float]]) -> float | None:
     told = next((values[name] for name in _CACHE if values.get(name)), None)
     return min(1.0, max(told.values())) if told else None
