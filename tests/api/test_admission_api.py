@@ -56,6 +56,7 @@ class World:
 def world(api: ApiClient, namespace: str, tmp_path: Path) -> Iterator[World]:
     """Register the endpoint for the test's namespace, and wait until the API server calls it."""
     name = f"admission-{namespace}"
+    wait_for(lambda: api.find(f"/api/v1/namespaces/{namespace}/serviceaccounts/default"), "the default service account")
     with ExitStack() as undo:
         endpoint = EndpointThread(tmp_path)
         undo.callback(endpoint.close)
@@ -106,7 +107,7 @@ def test_a_pod_without_the_resource_is_untouched(world: World) -> None:
 
 def test_a_pod_that_names_its_node_comes_in_without_a_gate(world: World) -> None:
     """The API server takes no gate on a bound pod."""
-    pod = world.create(pod_of("m", nodeName="somewhere"))
+    pod = world.create(pod_of("m", nodeName="node-a"))
     assert gates_of(pod) == []
     assert f"{FLAG}={FITS_H100_QUARTER}" in args_of(pod)
 

@@ -28,7 +28,7 @@ class EndpointThread:
         self._stop = asyncio.Event()
         self._thread = threading.Thread(target=self._loop.run_until_complete, args=[self._serve()])
         self._thread.start()
-        self.conversation = self._started.result(timeout=10)
+        self.conversation = self._started.result(timeout=60)
 
     async def _serve(self) -> None:
         try:
@@ -46,7 +46,7 @@ class EndpointThread:
         """Go away, connections and all; safe to call twice."""
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(timeout=10)
+        self._thread.join(timeout=60)
         if not self._loop.is_closed():
             self._loop.close()
 
@@ -57,13 +57,16 @@ def webhook_configuration(name: str, conversation: Conversation, namespace: str)
 
 
 def webhook_of(name: str, url: str, bundle: bytes, namespace: str) -> Json:
-    """Return a configuration like the chart's, by URL and for one namespace."""
+    """Return a configuration like the chart's, by URL and for one namespace.
+
+    It is more patient: on a slow machine the API server would go on without the endpoint, as it should in a cluster.
+    """
     webhook = {
         "name": "pods.ctagroup.dev",
         "admissionReviewVersions": ["v1"],
         "sideEffects": "None",
         "failurePolicy": "Ignore",
-        "timeoutSeconds": 2,
+        "timeoutSeconds": 30,
         "reinvocationPolicy": "IfNeeded",
         "clientConfig": {"url": url, "caBundle": base64.b64encode(bundle).decode()},
         "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}],
