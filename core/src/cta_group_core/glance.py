@@ -6,15 +6,13 @@ state of a node; the answer is always that of :func:`cta_group_core.placement.ch
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 from cta_group_core.rooms import GpuRoom
 from cta_group_core.units import GpuUnits
 
 
-@dataclass(frozen=True, slots=True)
-class _Kind:
+class _Kind(NamedTuple):
     """GPUs of one kind on a node."""
 
     units: GpuUnits
@@ -35,9 +33,8 @@ class _Kind:
         return min(found if least is None else [*found, least], default=None)
 
 
-@dataclass(frozen=True, slots=True)
-class Glance:
-    """The GPUs of one node. Numbers in groups."""
+class Glance(NamedTuple):
+    """The GPUs of one node. Numbers in groups. Tuples, since thousands are made in each round."""
 
     free: int
     """On all of them together."""
@@ -46,10 +43,10 @@ class Glance:
     @classmethod
     def of(cls, rooms: Sequence[GpuRoom]) -> Self:
         """Sort the GPUs. This runs for each node of the cluster in each round, and most nodes have GPUs of one kind."""
-        if rooms and all(room.units is rooms[0].units and room.shares is None for room in rooms):
+        alike = [room.units for room in rooms if room.shares is None]
+        if alike and alike.count(alike[0]) == len(rooms):
             free = sorted([room.free for room in rooms])
-            kind = _Kind(rooms[0].units, tuple(free), (), free.count(rooms[0].units.capacity))
-            return cls(sum(free), (kind,))
+            return cls(sum(free), (_Kind(alike[0], tuple(free), (), free.count(alike[0].capacity)),))
         by_units: dict[GpuUnits, list[GpuRoom]] = {}
         for room in rooms:
             by_units.setdefault(room.units, []).append(room)
