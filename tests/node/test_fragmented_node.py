@@ -95,3 +95,9 @@ def test_without_the_operator_it_is_bound_and_refused_again_and_again(team: Team
         return len(living) == 1 and bool(living[0]["spec"].get("schedulingGates"))
 
     wait_for(only_gated_ones_are_left, "the storm to end with a gated pod", 2 * PATIENCE_SECONDS)
+    # The operator knows these words of this kubelet: it tells of them and leaves one to be looked at, then none.
+    wait_for(lambda: len(refused(team)) <= 1, "the failed pods to be taken away", 2 * PATIENCE_SECONDS)
+    selector = "involvedObject.name=large,reason=RefusedByNode"
+    told = team.tools.api.items(f"/api/v1/namespaces/{team.namespace}/events?fieldSelector={selector}")
+    assert {event["involvedObject"]["kind"] for event in told} == {"Deployment"}
+    assert all("which asks for 96 groups: UnexpectedAdmissionError" in event["message"] for event in told)

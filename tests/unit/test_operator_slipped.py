@@ -128,6 +128,17 @@ async def test_a_pod_that_lost_its_label_did_not_slip(pod: dict[str, Any]) -> No
     assert metrics.registry.get_sample_value("cta_group_slipped_pods_total") == 0
 
 
+async def test_of_pods_that_ended_those_that_a_kubelet_refused_are_labelled() -> None:
+    """While nobody gates them a controller's failed pods pile up; with the label they are cleaned up like any other."""
+    refused, failed = pod_body("refused"), pod_body("failed")
+    words = f"Allocate failed due to no healthy devices present; cannot allocate unhealthy devices {RESOURCE}"
+    refused["status"] = {"phase": "Failed", "reason": "UnexpectedAdmissionError", "message": words}
+    failed["status"] = {"phase": "Failed", "reason": "Evicted"}
+    _, kube, slipped, _ = a_world(refused, failed)
+    await slipped.list_all()
+    assert set(labelled(kube)) == {"refused"}
+
+
 async def test_a_pod_that_cannot_be_read_hides_no_other() -> None:
     """What the API server lists in a form that is not known is counted, and the rest is labelled."""
     broken = pod_body("broken") | {"spec": {"containers": "none"}}

@@ -26,7 +26,7 @@ AdvisePod = Callable[[Json], str]
 _PAGE_SIZE: Final = 200
 _UNLABELLED: Final = {
     "labelSelector": f"{LABEL_REQUESTS}!=true",
-    "fieldSelector": "status.phase!=Succeeded,status.phase!=Failed",
+    "fieldSelector": "status.phase!=Succeeded",
 }
 _SETTLES_SECONDS: Final = 2.0
 """A plugin may know of a pod before the watch tells of it."""
@@ -132,8 +132,8 @@ class SlippedPods:
 
     async def _take(self, pod: PodView, body: Json) -> None:
         """Label a pod. One that the operator has placed lost its label only: it did not come past the webhook."""
-        if pod.is_over or pod.deleting:
-            return
+        if pod.deleting or (pod.is_over and pod.refused is None):
+            return  # one that a kubelet refused is cleaned up like any other
         metadata: dict[str, Any] = {"uid": pod.ref.uid, "labels": {LABEL_REQUESTS: "true"}}
         if not pod.was_placed:
             metadata["annotations"] = {ANNOTATION_WITHOUT_WEBHOOK: "true"}
