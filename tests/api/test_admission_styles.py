@@ -198,3 +198,29 @@ def test_applying_again_changes_nothing(owners: Owners) -> None:
         assert [stored["spec"] for stored in owners.stored()] == specs, how
     assert owners.replica_sets() == len(owners.cases)
     assert {style: pod["metadata"]["uid"] for style, pod in owners.pods().items()} == before
+
+
+def test_an_upgrade_changes_no_pod_and_no_template(registration: Registration, owners: Owners) -> None:
+    """The next operator would have aligned none of them: it says so of each, and lets what is there be."""
+    pods, specs = owners.pods(), [stored["spec"] for stored in owners.stored()]
+    for operator in registration.operators:
+        operator.end()
+    registration.settings = (*registration.settings, "operator.alignment=report")
+    registration.register(registration.port, "webhook.timeoutSeconds=28")
+    upgraded = registration.start_replica(registration.ports[0])
+    upgraded.wait_leading()
+    style = next(style for style, case in owners.cases.items() if answer_at_admission(case).edits)
+
+    def aligned() -> list[str]:
+        path = f"{OURS}/namespaces/{owners.namespace}/ctaworkloads/deployment-deployment-{style}"
+        status = (owners.api.find(path) or {}).get("status", {})
+        return [one["reason"] for one in status.get("conditions", ()) if one["type"] == "ArgsAligned"]
+
+    wait_for(lambda: aligned() == ["ReportedOnly"], "the next operator's own word", 60.0)
+    for name, found in owners.pods().items():
+        before = pods[name]
+        assert found["spec"] == before["spec"]
+        for part in ("uid", "labels", "annotations"):
+            assert found["metadata"].get(part) == before["metadata"].get(part)
+    assert [stored["spec"] for stored in owners.stored()] == specs
+    assert owners.replica_sets() == len(owners.cases)
