@@ -129,6 +129,24 @@ def test_a_rollout_against_quota_and_room() -> None:
     assert view.largest_fit(256) is None  # of several GPUs nobody says anything here
 
 
+def test_the_largest_room_follows_the_nodes() -> None:
+    """Nodes that come, change and go are counted; a CTANode without its Node is not."""
+    view = a_view()
+    assert view.largest_fit(32) is None
+    a_node(view, "small", 16)
+    first = next(iter(view.cta_nodes))
+    view.cta_nodes.put(replace(first, resource_version="2", status=first.status.with_totals()))
+    assert view.largest_fit(32) == 16
+    a_node(view, "large", 64)
+    (large,) = (one for one in view.cta_nodes if one.name == "large")
+    view.cta_nodes.put(replace(large, resource_version="2", status=large.status.with_totals()))
+    assert view.largest_fit(32) == 64
+    view.nodes.remove(("", "large"))
+    assert view.largest_fit(32) == 16
+    view.cta_nodes.remove(("", "small"))
+    assert view.largest_fit(32) is None
+
+
 def test_the_ceiling_of_a_quota_in_a_cohort() -> None:
     """It is what the cohort owns, as far as the quota may borrow."""
     view = a_view()

@@ -80,6 +80,8 @@ class ClusterView:
             for resource in CONTROLLERS
         }
         self._rooms: dict[NodeName, tuple[CtaNodeView, Room]] = {}
+        self._largest: tuple[int, int] | None = None
+        """The largest GPU and the largest room on one; None while they were not looked for since a node changed."""
         self._by_uid: dict[str, ControllerView] = {}
         self._children: defaultdict[str, set[str]] = defaultdict(set)
         self._failures_about: defaultdict[str, dict[str, FailureEvent]] = defaultdict(dict)
@@ -93,6 +95,8 @@ class ClusterView:
         self.pods.subscribe(self._index_pod)
         self.pods.subscribe(self._index_namespace)
         self.cta_nodes.subscribe(self._forget_room)
+        self.cta_nodes.subscribe(self._forget_largest)
+        self.nodes.subscribe(self._forget_largest)
         self.autoscalers.subscribe(self._index_autoscaler)
 
     def room_of(self, node: CtaNodeView) -> Room:
@@ -156,10 +160,12 @@ class ClusterView:
 
         It tells nothing of a request of several GPUs, nor where no node offers groups.
         """
-        nodes = [one.status for one in self.cta_nodes if self.machine_of(one) is not None]
-        if all(gpu.capacity < groups for node in nodes for gpu in node.gpus):
-            return None
-        return max((node.largest_fit for node in nodes), default=None)
+        if self._largest is None:
+            nodes = [one.status for one in self.cta_nodes if self.machine_of(one) is not None]
+            capacity = max((gpu.capacity for node in nodes for gpu in node.gpus), default=0)
+            self._largest = (capacity, max((node.largest_fit for node in nodes), default=0))
+        capacity, largest = self._largest
+        return largest if capacity >= groups else None
 
     def pods_of(self, uid: str) -> tuple[PodView, ...]:
         """Return the pods that an object controls directly."""
@@ -181,6 +187,9 @@ class ClusterView:
             ref, above = owner, self._by_uid.get(owner.uid) or self._pod_by_uid.get(owner.uid)
             owner = above.owner if above is not None else None
         return ref
+
+    def _forget_largest(self, *_: object) -> None:
+        self._largest = None
 
     def _forget_room(self, before: CtaNodeView | None, after: CtaNodeView | None) -> None:
         if before is not None and after is None:
