@@ -9,7 +9,7 @@ from cluster_harness.api_client import ApiClient, Json
 from cluster_harness.control_plane import ControlPlane
 from cluster_harness.errors import ApiError
 from cluster_harness.waiting import wait_for
-from cta_group_core.names import ANNOTATION_MULTI_CONTAINER, PROTECTED_ENV
+from cta_group_core.names import ANNOTATION_GROUPS, ANNOTATION_MULTI_CONTAINER, PROTECTED_ENV
 from group_pods import asking, container, pod
 from kubectl import Kubectl
 
@@ -51,6 +51,20 @@ def test_a_sidecar_of_a_wrong_size_is_named(refusal: Refusal) -> None:
 def test_zero_asks_for_nothing_and_other_spellings_are_understood(refusal: Refusal, groups: str) -> None:
     """Kubernetes' own ways to write a number are read as it reads them."""
     assert refusal(asking(groups)) is None
+
+
+@pytest.mark.parametrize("text", ["many", "0", "000", "-8", "8.5", "32 groups", "1000000000", ""])
+def test_an_annotation_that_is_no_number_is_refused(refusal: Refusal, text: str) -> None:
+    """A pod that asks in words would run without its slice; the message says what to write."""
+    words = "ask for 8 to 128 in steps of 8 (one GPU), or a multiple of 128 (whole GPUs)"
+    told = f"annotation ctagroup.dev/groups: {text} is no whole number above 0; {words}"
+    assert refusal(pod(container(), annotations={ANNOTATION_GROUPS: text})) == _denied("units", told)
+
+
+def test_an_annotation_that_is_a_number_is_let_in(refusal: Refusal) -> None:
+    """Also while nobody turns it into a request; and a pod that asks by itself may say there what it likes."""
+    assert refusal(pod(container(), annotations={ANNOTATION_GROUPS: "32"})) is None
+    assert refusal(pod(container(groups=32), annotations={ANNOTATION_GROUPS: "many"})) is None
 
 
 def test_the_api_server_itself_refuses_parts_and_requests_that_differ(refusal: Refusal) -> None:
