@@ -51,6 +51,25 @@ def aligned(
     return status, printed.out, printed.err
 
 
+@pytest.mark.parametrize(
+    ("text", "status", "told"),
+    [
+        ("many", 1, "annotation ctagroup.dev/groups: 'many' is not a whole number above 0"),
+        ("32", 0, "32 groups"),
+    ],
+)
+def test_the_annotation_about_groups(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, text: str, status: int, told: str
+) -> None:
+    """Text that is no number is refused here as the policy of the chart refuses its pods."""
+    asked = f"    metadata: {{annotations: {{ctagroup.dev/groups: {text!r}}}}}\n    spec:\n      containers"
+    manifest = GOOD.replace("    spec:\n      containers", asked).replace(
+        "resources: {limits: {nvidia.com/cta-group: 32}}", ""
+    )
+    ended, out, _ = aligned(capsys, monkeypatch, manifest)
+    assert (ended, told in out) == (status, True), out
+
+
 def test_json_has_exactly_the_public_keys(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """One object for each workload, in the order of the documents."""
     status, out, _ = aligned(capsys, monkeypatch, f"{GOOD}---\n{PROXY}---\n", "-o", "json")

@@ -128,6 +128,10 @@ def _asked(template: PodTemplate, containers: Sequence[ManifestContainer], answe
     with_gpus = [index for index, one in enumerate(containers) if one.asks(WHOLE_GPU_RESOURCE)]
     try:
         groups = annotated_groups(text)
+    except InvalidText as wrong:  # the policy about sizes refuses it
+        answer.refused.append(str(wrong))
+        return {}
+    try:
         return {annotated_container(names, template.annotations.get(ANNOTATION_CONTAINER), with_gpus): groups}
     except InvalidText as wrong:
         answer.warnings.append(str(wrong))
