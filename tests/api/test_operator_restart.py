@@ -115,7 +115,7 @@ def _at_least(operator: OperatorProcess, series: str, count: int) -> bool:
 
 
 def touch_all(cluster: GpuCluster, node: str, value: str) -> None:
-    """Change an annotation of the Deployment and of the quota, and the CTANode's version, so that all is looked at.
+    """Change an annotation of the Deployment and of the quota, and a label of the Node, so that all is looked at.
 
     An event of something else comes as well.
     """
@@ -123,6 +123,7 @@ def touch_all(cluster: GpuCluster, node: str, value: str) -> None:
     cluster.api.patch(f"/apis/apps/v1/namespaces/{cluster.namespace}/deployments/web", note)
     cluster.api.patch(f"{OURS}/ctaquotas/{cluster.quotas[0]}", note)
     cluster.api.patch(f"{OURS}/ctanodes/{node}", note)
+    cluster.api.patch(f"/api/v1/nodes/{node}", {"metadata": {"labels": {"test-touches": value}}})
     unrelated_event(cluster, value)
 
 
