@@ -4,6 +4,7 @@ Tests run on several workers, most of which wait for a cluster at any time. A fi
 files that share a cluster.
 """
 
+import zlib
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -19,6 +20,8 @@ _WITH_CLUSTERS: Final = ("node", "api")
 _SLOWEST_FIRST: Final = (*_WITH_CLUSTERS, "component")
 _STARTS: Final = ("Cluster.start(", "ControlPlane.start(", "running_cluster(")
 """How a file says that it has a cluster of its own."""
+_API_CLUSTERS: Final = 3
+"""How many workers share the tests of the folder ``api``, each with a control plane of its own: they take longest."""
 _HERE: Final = Path(__file__).parent
 
 
@@ -45,6 +48,8 @@ def _cluster(file: str) -> str:
     text = (_HERE.parent / file).read_text(encoding="utf-8") if folder in _WITH_CLUSTERS else ""
     if folder not in _WITH_CLUSTERS or any(call in text for call in _STARTS):
         return file
+    if folder == "api":
+        return f"api {zlib.crc32(file.encode()) % _API_CLUSTERS}"
     return f"{folder}, plain programs" if "PlainNode" in text else folder
 
 
