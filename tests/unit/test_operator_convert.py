@@ -52,6 +52,15 @@ def test_requests_of_containers() -> None:
     assert pod.terms.cpu_milli == 3000
 
 
+@pytest.mark.parametrize(("text", "needs"), [("4,2,1", True), ("1", False), ("what", False), ("", False)])
+def test_clusters_that_a_pod_needs(text: str, needs: bool) -> None:  # noqa: FBT001
+    """By its annotation; a text that nobody understands, of a pod that came past admission, decides nothing."""
+    body = {"metadata": {**META, "annotations": {"ctagroup.dev/shape": text}}, "spec": {"containers": [ASKING]}}
+    pod = READ.pod(msgspec.convert(body, wire.Pod))
+    assert pod is not None
+    assert pod.terms.needs_clusters is needs
+
+
 def test_a_pod_that_asks_nothing_is_dropped() -> None:
     """Pods without a request, or with one that is no whole number, are not kept."""
     assert a_pod(containers=[{"name": "plain"}]) is None

@@ -22,10 +22,12 @@ _INPUT = "-"
 def show_alignment(file: str, gpu: str, *, reserve_mib: int, output: str | None) -> Exit:
     """Print an answer for each workload of a file; raise BadInput where the file or the GPU cannot be meant."""
     try:
-        kind = _kind_of(profile_named(gpu), reserve_mib)
+        profile = profile_named(gpu)
     except InvalidText as unknown:
         raise BadInput(str(unknown)) from unknown
-    found = answers(read_manifests(_text_of(file), _source(file)), kind)
+    found = answers(
+        read_manifests(_text_of(file), _source(file)), _kind_of(profile, reserve_mib), str(profile.capability)
+    )
     facts = [one.as_json() for one in found]
     if output == "json":
         say(json.dumps(facts))

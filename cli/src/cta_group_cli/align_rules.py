@@ -8,11 +8,13 @@ from cta_group_cli.budget_rules import budget_warnings
 from cta_group_cli.manifest_pods import ManifestContainer, containers_of
 from cta_group_cli.manifests import Manifests, PodTemplate
 from cta_group_core.annotated_groups import annotated_container, annotated_groups
+from cta_group_core.cluster_shape import degradation, needs_clusters, shape_problem
 from cta_group_core.errors import InvalidText
 from cta_group_core.names import (
     ANNOTATION_ALIGN,
     ANNOTATION_CONTAINER,
     ANNOTATION_GROUPS,
+    ANNOTATION_SHAPE,
     DEFAULT_RESOURCE_NAME,
     WHOLE_GPU_RESOURCE,
 )
@@ -62,9 +64,19 @@ class WorkloadAnswer:
         }
 
 
-def answers(manifests: Manifests, kind: GpuKind) -> list[WorkloadAnswer]:
-    """Return the answer for each pod that the manifests describe, on one kind of GPU."""
-    return [_answer(template, manifests, kind) for template in manifests.templates()]
+def answers(manifests: Manifests, kind: GpuKind, capability: str = "") -> list[WorkloadAnswer]:
+    """Return the answer for each pod that the manifests describe, on one kind of GPU.
+
+    ``capability``: its compute capability, such as ``9.0``; empty where it is not known.
+    """
+    found = []
+    for template in manifests.templates():
+        answer = _answer(template, manifests, kind)
+        wants = answer.groups and needs_clusters(template.annotations.get(ANNOTATION_SHAPE, ""))
+        if wants and (words := degradation(kind.product, capability)):
+            answer.warnings.append(words)
+        found.append(answer)
+    return found
 
 
 def _answer(template: PodTemplate, manifests: Manifests, kind: GpuKind) -> WorkloadAnswer:
@@ -83,6 +95,8 @@ def _answer(template: PodTemplate, manifests: Manifests, kind: GpuKind) -> Workl
         answer.refused += protected_variables(containers[index].facts)
         answer.warnings += misleading_variables(containers[index].facts)
     answer.groups = sum(asked.values()) or None
+    if unshaped := shape_problem(template.annotations.get(ANNOTATION_SHAPE), list(asked.values())):
+        answer.refused.append(unshaped)
     for groups in asked.values():
         if not kind.takes(groups):
             answer.refused.append(f"{groups} groups are not allowed on {kind.product}: {kind.units.allowed()}")

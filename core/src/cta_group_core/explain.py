@@ -10,7 +10,12 @@ from cta_group_core.explain_growth import Ceiling, GrowthFacts, growth_condition
 from cta_group_core.explain_quota import QuotaFacts, denied_by
 from cta_group_core.nodes import Condition, ConditionStatus
 from cta_group_core.rollout import Rollout
-from cta_group_core.workload import CONDITION_ADMISSIBLE, CONDITION_PLACED, CONDITION_WITHOUT_WEBHOOK
+from cta_group_core.workload import (
+    CONDITION_ADMISSIBLE,
+    CONDITION_CLUSTERS,
+    CONDITION_PLACED,
+    CONDITION_WITHOUT_WEBHOOK,
+)
 
 _LONGEST_TEXT = 900
 
@@ -66,6 +71,8 @@ class WorkloadFacts:
     quota: QuotaFacts | None = None
     slipped: int = 0
     """Pods that were admitted without the webhook."""
+    without_clusters: str = ""
+    """What is to be said of pods on GPUs that lack the clusters which they need; empty: nothing."""
     rollout: Rollout | None = None
     ceiling: Ceiling | None = None
     largest_fit: int | None = None
@@ -105,7 +112,7 @@ class Explanation:
     admissible: Condition
     placed: Condition
     remarks: tuple[Condition, ...] = ()
-    """What is True and should not be."""
+    """What pods lack that run all the same."""
 
     growth: tuple[Condition, ...] = ()
     """What may come to be an obstacle."""
@@ -128,6 +135,16 @@ def explain(facts: WorkloadFacts) -> Explanation:
 
 
 def _remarks(facts: WorkloadFacts) -> tuple[Condition, ...]:
+    return (*_slipped(facts), *_clusterless(facts))
+
+
+def _clusterless(facts: WorkloadFacts) -> tuple[Condition, ...]:
+    if not facts.without_clusters:
+        return ()
+    return (_condition(CONDITION_CLUSTERS, "NoThreadBlockClusters", facts.without_clusters),)
+
+
+def _slipped(facts: WorkloadFacts) -> tuple[Condition, ...]:
     if not facts.slipped:
         return ()
     who = "1 pod was" if facts.slipped == 1 else f"{facts.slipped} pods were"

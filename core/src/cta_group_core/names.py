@@ -51,6 +51,9 @@ ANNOTATION_METRICS_PORT: Final = f"{API_GROUP}/metrics-port"
 """Beside the budget: the port of the pods at which vLLM's metrics are, where its arguments do not tell."""
 ANNOTATION_ACCESS_PATTERN: Final = f"{API_GROUP}/access-pattern"
 """How a pod uses its GPU (:mod:`cta_group_core.access_pattern`); placement keeps apart who disturbs each other."""
+ANNOTATION_SHAPE: Final = f"{API_GROUP}/shape"
+"""Thread-block cluster that a pod's kernels need, such as "4,2,1" (:mod:`cta_group_core.cluster_shape`). Read at
+admission, by placement, in explanations and by ``kubectl cta align``."""
 ANNOTATION_MULTI_CONTAINER: Final = f"{API_GROUP}/multi-container"
 """Value "true": several containers of the pod may ask for groups, and may land on several GPUs."""
 

@@ -1,8 +1,9 @@
 """Which nodes a waiting pod may be released to. The GPU is the plugin's choice; this asks the plugin's own rule.
 
-Among the nodes where the pod fits in every order of arrival, what decides, one after the other: a GPU model that fewer
-other pods insist on, fewer groups stranded (:mod:`cta_group_core.demand`), fewer groups left on the GPU that it gets,
-fewer neighbours there that it disturbs (:mod:`cta_group_core.access_pattern`), fewer groups left on the node, the name.
+Among the nodes where the pod fits in every order of arrival, what decides, one after the other: GPUs with thread-block
+clusters if the pod needs them (:mod:`cta_group_core.cluster_shape`), a GPU model that fewer other pods insist on, fewer
+groups stranded (:mod:`cta_group_core.demand`), fewer groups left on the GPU that it gets, fewer neighbours there that
+it disturbs (:mod:`cta_group_core.access_pattern`), fewer groups left on the node, the name.
 Up to two more nodes are named where the pod is just as safe, so that something that cannot be judged here (volumes,
 ports, anti-affinity) does not trap it.
 """
@@ -25,7 +26,7 @@ from cta_group_core.scheduling import Load, NodeFacts, PodTerms, objection
 
 MAX_CANDIDATES = 3
 _NODES_TOLD = 3
-Rank = tuple[int, int, int, int, int, str]
+Rank = tuple[bool, int, int, int, int, int, str]
 """What decides between nodes, as the head of this module says. Smaller is better."""
 
 
@@ -51,6 +52,8 @@ class NodeOffer:
     tenants: Mapping[GpuUuid, Sequence[Tenant]] = field(default_factory=dict)
     """Who is on each GPU."""
     demand: Demand = NO_DEMAND
+    has_clusters: bool = True
+    """Whether its GPUs have thread-block clusters; also when that is not known."""
     ending: tuple[EndingPod, ...] = ()
     """Pods that are being deleted there and hold groups still."""
 
@@ -76,7 +79,8 @@ class NodeOffer:
         demand, facts = self.demand, self.facts
         scarcity = demand.scarcity(facts) if demand.insisted else 0
         stranded = demand.stranded(pod, groups, facts, self.load) if demand.asked.groups else 0
-        return (scarcity, stranded, left_over, conflicts, self.glance.free - groups, facts.name)
+        clusterless = pod.needs_clusters and not self.has_clusters
+        return (clusterless, scarcity, stranded, left_over, conflicts, self.glance.free - groups, facts.name)
 
 
 @dataclass(frozen=True, slots=True)

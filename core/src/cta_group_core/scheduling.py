@@ -109,7 +109,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class PodTerms:
-    """What a pod insists on, apart from groups, and one wish."""
+    """What a pod insists on, apart from groups, and two wishes."""
 
     node_selector: tuple[tuple[str, str], ...] = ()
     node_terms: tuple[NodeTerm, ...] | None = None
@@ -119,6 +119,8 @@ class PodTerms:
     memory_bytes: int = 0
     pattern: AccessPattern | None = None
     """How it uses its GPU: nobody is kept waiting for it."""
+    needs_clusters: bool = False
+    """Its kernels need thread-block clusters: nobody is kept waiting for them either."""
 
     def load(self, groups: int) -> Load:
         """Return what this one pod, asking for ``groups`` in all, takes of a node."""

@@ -19,6 +19,8 @@ CONDITION_ROLLOUT_SAFE = "RolloutSafe"
 """False while the next rollout could not make its first new pod, and ends none before it has."""
 CONDITION_SCALE_SAFE = "ScaleSafe"
 """False while its autoscaler may ask for more than its quota can ever hold."""
+CONDITION_CLUSTERS = "ClustersAvailable"
+"""False while pods that need thread-block clusters are on GPUs without them; absent otherwise."""
 OBSTACLES = (CONDITION_ADMISSIBLE, CONDITION_PLACED)
 """Conditions that keep pods from running while they are False. The others tell what may go wrong, or serve worse."""
 CONDITION_WITHIN_BUDGET = "WithinBudget"

@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from cta_group_core.access_pattern import parse_pattern
+from cta_group_core.cluster_shape import needs_clusters
 from cta_group_core.endings import ContainerFacts, words_of_ending, words_of_last_ending
 from cta_group_core.errors import InvalidText
 from cta_group_core.ids import NodeName
@@ -14,6 +15,7 @@ from cta_group_core.names import (
     ANNOTATION_ALIGNMENT,
     ANNOTATION_ALIGNMENT_ADVICE,
     ANNOTATION_PLACEMENT,
+    ANNOTATION_SHAPE,
     ANNOTATION_WITHOUT_WEBHOOK,
     DEFAULT_SCHEDULER,
 )
@@ -152,6 +154,7 @@ def _terms(spec: wire.PodSpec, annotations: Mapping[str, str]) -> PodTerms:
         cpu_milli=_total(requests, "cpu", 1000),
         memory_bytes=_total(requests, "memory", 1),
         pattern=parse_pattern(annotations.get(ANNOTATION_ACCESS_PATTERN, "")),
+        needs_clusters=needs_clusters(annotations.get(ANNOTATION_SHAPE, "")),
     )
 
 

@@ -6,11 +6,13 @@ from typing import Final
 
 import msgspec
 
+from cta_group_core.cluster_shape import shape_problem
 from cta_group_core.names import (
     ANNOTATION_ALIGN,
     ANNOTATION_ALIGNMENT,
     ANNOTATION_ALIGNMENT_ADVICE,
     ANNOTATION_RUNTIME_ADVICE,
+    ANNOTATION_SHAPE,
     GATE_PLACEMENT,
     LABEL_REQUESTS,
 )
@@ -132,11 +134,14 @@ def _misleading(asked: Sequence[Asked]) -> list[str]:
 
 
 def validate(pod: Pod, rules: PodRules, facts: SliceFacts) -> Answer:
-    """Refuse a pod whose vLLM can never start in what it asks for; the sentence says what to ask for instead.
+    """Refuse a pod whose shape or whose vLLM can never go with what it asks for; the sentence says what to ask for.
 
-    Who wants no alignment, or only its report, is not refused: that is the way out where vLLM is misread.
+    Who wants no alignment, or only its report, is not refused because of vLLM: that is the way out where it is misread.
     """
-    server, _ = find_server(pod, asked_by(pod, rules.resource_name))
+    asked = asked_by(pod, rules.resource_name)
+    if unshaped := shape_problem(pod.annotations.get(ANNOTATION_SHAPE), [one.groups for one in asked]):
+        return Answer(allowed=False, message=unshaped)
+    server, _ = find_server(pod, asked)
     if server is None or mode_of(pod, rules.alignment)[0] is not Alignment.ON:
         return Answer()
     wrong = parallel_problem(case_of(server, pod, facts.kinds(pod.spec)))

@@ -153,6 +153,7 @@ class _Tally:
                 tenants=self._room.shares,
                 demand=self._demand,
                 ending=tuple(self._ending),
+                has_clusters=self._room.has_clusters,
             )
             for kept, whom in self._kept:
                 offer = without(offer, kept, whom)

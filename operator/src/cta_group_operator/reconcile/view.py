@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
+from cta_group_core.cluster_shape import all_have_clusters
 from cta_group_core.ids import GpuUuid, NodeName
 from cta_group_core.moves import Tenant, tenants_by_gpu
 from cta_group_core.outages import describe_outages
@@ -48,18 +49,18 @@ class Room:
     """Who is on each GPU."""
     remark: str = ""
     """What is to be known of all this; empty: nothing."""
+    has_clusters: bool = True
 
     @classmethod
     def of(cls, node: CtaNodeView) -> Self:
         """Read it out of the status."""
-        held = (one for gpu in node.status.gpus for one in gpu.allocations)
-        tenants = frozenset((node.name, one.namespace, one.pod) for one in held)
+        gpus = node.status.gpus
+        held = [(gpu, one) for gpu in gpus for one in gpu.allocations]
+        tenants = frozenset((node.name, one.namespace, one.pod) for _, one in held)
         rooms, problem = tuple(node.status.rooms()), node.status.registration_problem
         closed = f"its kubelet does not know the plugin now ({problem})" if rooms and problem else ""
-        shares = tenants_by_gpu(
-            (gpu.gpu_uuid, one.namespace, one.pod, one.groups) for gpu in node.status.gpus for one in gpu.allocations
-        )
-        return cls(rooms, tenants, closed, describe_outages(node.status.gpus), shares)
+        shares = tenants_by_gpu((gpu.gpu_uuid, one.namespace, one.pod, one.groups) for gpu, one in held)
+        return cls(rooms, tenants, closed, describe_outages(gpus), shares, has_clusters=all_have_clusters(gpus))
 
 
 class ClusterView:

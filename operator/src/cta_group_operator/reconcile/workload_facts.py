@@ -2,13 +2,15 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
+from cta_group_core.cluster_shape import degradation
 from cta_group_core.ending_pods import EndingPod
 from cta_group_core.explain import PodFacts, Stage, WorkloadFacts
 from cta_group_core.explain_growth import Ceiling
 from cta_group_core.explain_quota import QuotaFacts
 from cta_group_core.names import GATE_PLACEMENT, QUOTA_OBJECT_NAME
+from cta_group_core.nodes import GpuStatus
 from cta_group_core.vllm.account import condition_of_annotations
-from cta_group_operator.ports import ControllerView, LimitView, ObjectRef, PodView, QuotaView
+from cta_group_operator.ports import ControllerView, CtaNodeView, LimitView, ObjectRef, PodView, QuotaView
 from cta_group_operator.reconcile.denied import Denials
 from cta_group_operator.reconcile.in_flight import is_gated
 from cta_group_operator.reconcile.quota_scope import cohort_key, members_of
@@ -44,10 +46,29 @@ def workload_facts(
         failure=failures[0] if failures else None,
         quota=quota_facts(top.namespace, view),
         slipped=sum(pod.slipped and not pod.is_over for pod in pods),
+        without_clusters=_without_clusters(pods, view),
         rollout=rollout,
         ceiling=_ceiling(top, controllers, view),
         largest_fit=view.largest_fit(groups) if rollout is not None and rollout.needs_room_first else None,
     )
+
+
+def _without_clusters(pods: Iterable[PodView], view: ClusterView) -> str:
+    """Say which pod needs clusters and holds a GPU without them; empty for none."""
+    for pod in pods:
+        node = view.cta_nodes.get(pod.node) if pod.terms.needs_clusters and pod.node and not pod.is_over else None
+        words = [degradation(gpu.product, gpu.compute_capability) for gpu in _gpus_of(pod, node)]
+        if words and all(words):
+            return f"pod {pod.ref.name} on node {pod.node}: {words[0]}"
+    return ""
+
+
+def _gpus_of(pod: PodView, node: CtaNodeView | None) -> list[GpuStatus]:
+    """Return the GPUs that a pod holds, or may hold where its node has not told yet."""
+    gpus = [gpu for gpu in node.status.gpus if gpu.capacity] if node is not None else []
+    who = (pod.ref.namespace, pod.ref.name)
+    held = [gpu for gpu in gpus if any((one.namespace, one.pod) == who for one in gpu.allocations)]
+    return held or gpus
 
 
 def _ceiling(top: ObjectRef, controllers: tuple[ControllerView, ...], view: ClusterView) -> Ceiling | None:

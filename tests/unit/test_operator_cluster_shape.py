@@ -1,0 +1,81 @@
+"""What the operator knows and tells of pods that need thread-block clusters."""
+
+from dataclasses import replace
+
+import pytest
+
+from cta_group_core.ids import NodeName
+from cta_group_core.nodes import Allocation
+from cta_group_core.scheduling import PodTerms
+from cta_group_operator.reconcile.denied import Denials
+from cta_group_operator.reconcile.events import EventWriter
+from cta_group_operator.reconcile.in_flight import Offers
+from cta_group_operator.reconcile.view import ClusterView
+from cta_group_operator.reconcile.workload import WorkloadReconciler
+from operator_world import RESOURCE, SPACE, FakeClock, FakeKube, FakeServers, a_node, a_pod, a_view
+
+CLUSTERED = PodTerms(needs_clusters=True)
+
+
+def a_world(*capabilities: str, terms: PodTerms = CLUSTERED) -> ClusterView:
+    """Return a view of one node with such GPUs, on whose first a pod runs."""
+    view = a_view()
+    held = [Allocation(namespace=SPACE, pod="p", container="c", groups=32, memory_mib=1)]
+    a_node(view, "n", *(128 for _ in capabilities), tenants=held)
+    node = view.cta_nodes.get(NodeName("n"))
+    assert node is not None
+    gpus = tuple(
+        gpu.model_copy(update={"compute_capability": one})
+        for gpu, one in zip(node.status.gpus, capabilities, strict=True)
+    )
+    view.cta_nodes.put(replace(node, status=node.status.model_copy(update={"gpus": gpus}), resource_version="2"))
+    view.pods.put(a_pod("p", gates=(), node=NodeName("n"), phase="Running", terms=terms))
+    return view
+
+
+async def events_about(view: ClusterView, rounds: int = 2) -> list[str]:
+    """Explain the pod so often; return the reasons of the events."""
+    kube = FakeKube()
+    explainer = WorkloadReconciler(
+        view,
+        kube,
+        FakeClock(),
+        events=EventWriter(kube, FakeClock(), "me"),
+        denials=Denials(view, RESOURCE),
+        refusals={},
+        servers=FakeServers(),
+        look_again=lambda *_: None,
+    )
+    (pod,) = view.pods
+    for _ in range(rounds):
+        await explainer.reconcile(pod.ref)
+    status = kube.objects[f"/apis/ctagroup.dev/v1alpha1/namespaces/{SPACE}/ctaworkloads/pod-p/status"]["status"]
+    assert ("ClustersAvailable" in str(status)) == ("thread-block" in status["message"])
+    return [body["reason"] for path, body in kube.objects.items() if "/events/" in path]
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "terms", "told"),
+    [
+        (("8.0",), CLUSTERED, ["NoThreadBlockClusters"]),
+        (("8.0", "9.0"), CLUSTERED, ["NoThreadBlockClusters"]),
+        (("9.0", "8.0"), CLUSTERED, []),
+        (("unknown",), CLUSTERED, []),
+        (("8.0",), PodTerms(), []),
+    ],
+)
+async def test_a_pod_without_the_clusters_that_it_needs(
+    capabilities: tuple[str, ...], terms: PodTerms, told: list[str]
+) -> None:
+    """One event for all rounds, and the sentence says it; the GPU that the pod holds decides."""
+    assert await events_about(a_world(*capabilities, terms=terms)) == told
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "expected"), [(("9.0", "8.0"), False), (("9.0", "unknown"), True), (("8.9",), False)]
+)
+def test_a_node_is_offered_with_what_its_gpus_have(capabilities: tuple[str, ...], expected: bool) -> None:  # noqa: FBT001
+    """One GPU without clusters is enough: on a node the plugin chooses."""
+    view = a_world(*capabilities)
+    (offer,) = Offers(view, {}).all()
+    assert offer.has_clusters is expected
