@@ -11,7 +11,7 @@ import pytest
 from cluster_harness.api_client import ApiClient, Json
 from cluster_harness.control_plane import ControlPlane
 from cluster_harness.waiting import wait_for
-from cta_group_core.names import ANNOTATION_ALIGN
+from cta_group_core.names import ANNOTATION_ALIGN, ANNOTATION_SHAPE
 from gpu_cluster import OURS
 from group_pods import asking, container, pod
 from kubectl import Kubectl
@@ -99,6 +99,16 @@ def test_the_creator_gets_the_sentence_as_the_api_server_s_error(api: ApiClient,
     reported["metadata"]["annotations"] = {ANNOTATION_ALIGN: "report"}
     assert f'{ANNOTATION_ALIGN}: "report"' in told
     assert refusal(api, tenants, reported) is None
+
+
+def test_a_request_that_is_no_multiple_of_the_cluster_is_refused(api: ApiClient, tenants: str) -> None:
+    """By its shape alone, whatever the container runs; with the sizes that suit."""
+    asked = pod(container(groups=40), annotations={ANNOTATION_SHAPE: "4,4,1,non-portable"})
+    told = refusal(api, tenants, asked)
+    assert told is not None
+    assert "40 groups are no multiple of 16: the nearest are 32 or 48" in told
+    fits = pod(container(groups=48), annotations={ANNOTATION_SHAPE: "4,4,1,non-portable"})
+    assert refusal(api, tenants, fits) is None
 
 
 def test_a_deployment_s_refusal_is_an_event_and_explained(api: ApiClient, tenants: str) -> None:
