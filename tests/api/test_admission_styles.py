@@ -56,7 +56,6 @@ def tenants(registration: Registration) -> Iterator[str]:
     registration.wait_seen(name)
     with narrow_policies(registration.control_plane, LABEL, name, _PROBES):
         yield name
-    registration.api.delete(f"/api/v1/namespaces/{name}")
 
 
 def admitted(api: ApiClient, namespace: str, asked: Json) -> Json:

@@ -41,7 +41,6 @@ def looked_at(registration: Registration) -> Iterator[GpuCluster]:
     made = GpuCluster(registration.api, registration.new_namespace())
     yield made
     made.close()
-    registration.api.delete(f"/api/v1/namespaces/{made.namespace}")
 
 
 def deploy(cluster: GpuCluster, name: str, scheduler: str) -> None:

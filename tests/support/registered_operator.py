@@ -120,6 +120,19 @@ class Registration:
         return LABEL_REQUESTS in metadata.get("labels", {}) and ANNOTATION_ALIGNMENT in metadata.get("annotations", {})
 
 
+def _leave_no_waiting_pod(made: Registration) -> None:
+    """Delete the namespaces that were made; return when no pod of theirs can take a node of the tests that follow."""
+    own = [name for name in made.namespaces if name != "default"]
+    for name in own:
+        made.api.delete(f"/api/v1/namespaces/{name}")
+
+    def none_waits() -> bool:
+        pods = [pod for name in own for pod in made.api.items(f"/api/v1/namespaces/{name}/pods")]
+        return all("nodeName" in pod["spec"] for pod in pods)
+
+    wait_for(none_waits, f"waiting pods of {own} to go", 60)
+
+
 def _add_gpus(api: ApiClient) -> str:
     """Publish a CTANode with the GPU that ``align --gpu h100-sxm`` judges by, of a node that takes no pod."""
     name = "aligned-h100"
@@ -150,6 +163,7 @@ def registered_operator(
     with ExitStack() as undo:
         relay = Relay(*made.ports)
         undo.callback(relay.close)
+        undo.callback(_leave_no_waiting_pod, made)
         made.register(relay.port)
         for path in WEBHOOKS:
             undo.callback(api.delete, f"{path}/{NAME}")
