@@ -55,26 +55,26 @@ def test_a_deleted_pod_leaves_daemons_and_clients_and_the_next_one_takes_over(
     daemons: NodeDaemons, shared_gpu: str, team: Team
 ) -> None:
     """While the supervisor is away clients work on; its successor adopts the daemon and lets a larger tenant in."""
-    before, clients = daemons.pids(), daemons.clients(shared_gpu)
+    before, clients = daemons.pids()[shared_gpu], daemons.clients(shared_gpu)
     daemons.delete_supervisor()
-    assert daemons.pids() == before
+    assert daemons.pids()[shared_gpu] == before
     assert daemons.clients(shared_gpu) == clients
     team.start_server("third", 64)
     team.wait_served("third")
     assert team.environment("deployment/third")[ENV_GPU_UUID] == shared_gpu
-    assert daemons.pids() == before
+    assert daemons.pids()[shared_gpu] == before
     assert set(clients) < set(daemons.clients(shared_gpu))
     assert restarts(team) == [0, 0, 0]
 
 
 def test_a_killed_supervisor_leaves_daemons_and_clients(daemons: NodeDaemons, shared_gpu: str, team: Team) -> None:
     """A container that dies hard takes nothing along, and its pod comes back in the same place."""
-    before, clients = daemons.pids(), daemons.clients(shared_gpu)
+    before, clients = daemons.pids()[shared_gpu], daemons.clients(shared_gpu)
     supervisor = daemons.supervisor()["metadata"]["name"]
     daemons.cluster.exec_in_node(["pkill", "--signal", "KILL", "--full", "cta-group-plugin mps"])
     wait_for(lambda: _restarts_of(daemons) == 1, "the supervisor's container to be started again", 60)
     assert daemons.supervisor()["metadata"]["name"] == supervisor
-    assert daemons.pids() == before
+    assert daemons.pids()[shared_gpu] == before
     assert daemons.clients(shared_gpu) == clients
     assert restarts(team) == [0, 0]
 
@@ -83,7 +83,7 @@ def test_an_upgrade_waits_for_the_pod_to_be_deleted_and_keeps_daemons_even_then(
     daemons: NodeDaemons, shared_gpu: str, team: Team, upgrade_supervisor: Callable[[str], None]
 ) -> None:
     """Another image changes nothing before somebody deletes the pod, and then neither daemon nor client."""
-    before, clients = daemons.pids(), daemons.clients(shared_gpu)
+    before, clients = daemons.pids()[shared_gpu], daemons.clients(shared_gpu)
     image, next_image = "localhost/cta-group-plugin:dev", "localhost/cta-group-plugin:next"
     ctr = [str(daemons.cluster.node.binaries.ctr), "--namespace", "k8s.io", "images"]
     daemons.cluster.exec_in_node([*ctr, "tag", "--force", image, next_image])
@@ -92,7 +92,7 @@ def test_an_upgrade_waits_for_the_pod_to_be_deleted_and_keeps_daemons_even_then(
     assert daemons.supervisor()["metadata"]["uid"] == old
     successor = daemons.delete_supervisor()
     assert successor["spec"]["containers"][0]["image"] == next_image
-    assert daemons.pids() == before
+    assert daemons.pids()[shared_gpu] == before
     assert daemons.clients(shared_gpu) == clients
     team.start_pod("third", 32)
     team.wait_running("third")
@@ -103,7 +103,7 @@ def test_a_container_waits_for_a_daemon_that_hangs_and_then_runs(
     daemons: NodeDaemons, shared_gpu: str, team: Team
 ) -> None:
     """While the daemon is silent under living clients a new tenant waits with the reason; nobody fails or is killed."""
-    before, clients = daemons.pids(), daemons.clients(shared_gpu)
+    before, clients = daemons.pids()[shared_gpu], daemons.clients(shared_gpu)
     daemons.faults(shared_gpu, "no-answer")
     team.start_pod("third", 32)
     waiting = wait_for(lambda: _why_waiting(team, "third"), "the third tenant to wait", 90)
@@ -111,7 +111,7 @@ def test_a_container_waits_for_a_daemon_that_hangs_and_then_runs(
     daemons.faults(shared_gpu)
     team.wait_running("third")
     assert team.environment("pod/third")[ENV_GPU_UUID] == shared_gpu
-    assert (daemons.pids(), daemons.clients(shared_gpu)) == (before, clients)
+    assert (daemons.pids()[shared_gpu], daemons.clients(shared_gpu)) == (before, clients)
     assert restarts(team) == [0, 0, 0]
 
 
