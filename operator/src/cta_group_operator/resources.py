@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from cta_group_core.names import API_GROUP_VERSION
+from cta_group_operator.ports import ObjectRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +48,9 @@ CTA_WORKLOADS: Final = Resource(API_GROUP_VERSION, "CTAWorkload", "ctaworkloads"
 
 CONTROLLERS: Final = (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, JOBS)
 """Kinds that make pods and are followed; owners of other kinds are named as they are referred to."""
+_FOLLOWED: Final = frozenset((one.group_version, one.kind) for one in CONTROLLERS)
+
+
+def is_followed(ref: ObjectRef | None) -> bool:
+    """Tell whether an object is of a followed kind: its template is read, and one that is not known does not exist."""
+    return ref is not None and (ref.api_version, ref.kind) in _FOLLOWED

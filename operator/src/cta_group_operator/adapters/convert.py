@@ -26,7 +26,7 @@ from cta_group_core.selectors import Operator, Requirement
 from cta_group_operator.adapters import wire, wire_cluster
 from cta_group_operator.adapters.convert_budget import budget_of
 from cta_group_operator.ports import AffinityShape, FailureEvent, Json, ObjectRef, PodView
-from cta_group_operator.resources import CONTROLLERS, EVENTS, PODS, Resource
+from cta_group_operator.resources import EVENTS, PODS, Resource, is_followed
 
 _QUIET_REASONS: Final = ("ContainerCreating", "PodInitializing")
 
@@ -125,12 +125,6 @@ def owner_of(meta: wire.Metadata) -> ObjectRef | None:
         if owner.controller:
             return ObjectRef(owner.api_version, owner.kind, meta.namespace, owner.name, owner.uid)
     return None
-
-
-def is_followed(owner: ObjectRef | None) -> bool:
-    """Tell whether the owner is of a kind whose pod templates are read."""
-    known = {(one.group_version, one.kind) for one in CONTROLLERS}
-    return owner is not None and (owner.api_version, owner.kind) in known
 
 
 def _admission_words(meta: wire.Metadata) -> dict[str, str]:

@@ -10,10 +10,10 @@ from cta_group_core.errors import InvalidText
 from cta_group_core.names import ANNOTATION_GROUPS, ANNOTATION_POKED
 from cta_group_core.rollout import Rollout, rolling
 from cta_group_operator.adapters import wire
-from cta_group_operator.adapters.convert import Converter, is_followed, owner_of, ref_of
+from cta_group_operator.adapters.convert import Converter, owner_of, ref_of
 from cta_group_operator.adapters.convert_budget import budget_of
 from cta_group_operator.ports import ControllerView
-from cta_group_operator.resources import DEPLOYMENTS, JOBS, REPLICA_SETS, STATEFUL_SETS, Resource
+from cta_group_operator.resources import DEPLOYMENTS, JOBS, REPLICA_SETS, STATEFUL_SETS, Resource, is_followed
 
 _TEMPLATE_MOST: Final = 256 * 1024
 """Longer templates are not kept; their server is not told of."""

@@ -44,7 +44,6 @@ class _Watched:
     told: BudgetReport | None = None
     told_at: float = 0.0
     newest: BudgetReport | None = None
-    groups: int = 0
     silent: int = 0
     """Looks in a row that no server answered."""
 

@@ -12,6 +12,7 @@ from cta_group_core.vllm.plan import Server
 from cta_group_operator.ports import ObjectRef, PodView
 from cta_group_operator.reconcile.view import ClusterView
 from cta_group_operator.reconcile.workload_facts import pods_under
+from cta_group_operator.resources import is_followed
 from cta_group_operator.server_metrics import BudgetView
 
 MOST_PODS: Final = 32
@@ -37,7 +38,7 @@ def budget_of(top: ObjectRef, view: ClusterView) -> BudgetView | None:
     known = view.controller(top.uid)
     if known is not None:
         return known.budget
-    if view.follows(top):
+    if is_followed(top):
         return None
     pods = sorted(pods_under(top, view), key=lambda pod: (pod.created, pod.ref.name), reverse=True)
     told = (*(_budget_of_pod(pod, view) for pod in pods), *(one.budget for one in view.controllers_under(top)))

@@ -116,10 +116,6 @@ class ClusterView:
         """Return a controller by its uid."""
         return self._by_uid.get(uid)
 
-    def follows(self, ref: ObjectRef) -> bool:
-        """Tell whether an object is of a kind that is followed, so that one that is not known does not exist."""
-        return any((one.group_version, one.kind) == (ref.api_version, ref.kind) for one in CONTROLLERS)
-
     def all_controllers(self) -> Iterator[ControllerView]:
         """Return every controller whose pods ask for groups."""
         return iter(tuple(self._by_uid.values()))

@@ -16,7 +16,7 @@ from cta_group_operator.reconcile.in_flight import is_gated
 from cta_group_operator.reconcile.quota_scope import cohort_key, members_of
 from cta_group_operator.reconcile.view import ClusterView
 from cta_group_operator.reconcile.workload_status import ServerAnswer, ServerReader
-from cta_group_operator.resources import PODS
+from cta_group_operator.resources import PODS, is_followed
 
 
 def workload_facts(
@@ -28,7 +28,7 @@ def workload_facts(
 ) -> WorkloadFacts | None:
     """Return the facts of the workload whose top owner is ``top``; None when that is none, or asks no more."""
     known = view.controller(top.uid)
-    if view.follows(top) and known is None:
+    if is_followed(top) and known is None:
         return None  # deleted, and what it made goes soon
     if view.top_owner(top, view.owner_of(top)) != top:
         return None  # not the top, which was not known when this was marked
