@@ -1,36 +1,24 @@
 """A latency budget on a real API server: judged from the servers' own metrics, written when it changes, advice only."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from chart_rendering import NAMESPACE
 from cluster_harness.waiting import wait_for
 from cta_group_core.budget.objectives import Measure
 from cta_group_core.names import ANNOTATION_BUDGET, DEFAULT_RESOURCE_NAME
 from gpu_cluster import OURS, GpuCluster, condition
-from operator_fixtures import cluster, kinds, operator_kubeconfig
-from operator_process import OperatorProcess, running_operator
+from operator_fixtures import cluster, kinds, operator, operator_kubeconfig
+from operator_process import OperatorProcess
 from vllm_server_metrics import ServerMetrics, served_metrics
 
-__all__ = ["cluster", "kinds", "operator_kubeconfig"]
+__all__ = ["cluster", "kinds", "operator", "operator_kubeconfig"]
+
+OPERATOR_FLAGS = ("--budget-seconds=1",)
 
 PATIENCE_SECONDS = 60.0
 READ = 'cta_group_budget_reads_total{result="read"}'
-
-
-@pytest.fixture(scope="module")
-def operator(
-    kinds: None,  # noqa: ARG001 - must be served first
-    operator_kubeconfig: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[OperatorProcess]:
-    """Run an operator that looks at budgets every second."""
-    folder = tmp_path_factory.mktemp("operator")
-    with running_operator(operator_kubeconfig, NAMESPACE, folder, "--budget-seconds=1") as running:
-        yield running
 
 
 @pytest.fixture

@@ -1,35 +1,21 @@
 """Pods that were sent where only the scheduler knows that they cannot run: they run elsewhere, or are told why not."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from chart_rendering import NAMESPACE
 from cluster_harness.waiting import wait_for
 from cta_group_core.names import DEFAULT_RESOURCE_NAME
 from gpu_cluster import PATIENCE_SECONDS, GpuCluster, held
-from operator_fixtures import cluster, kinds, operator_kubeconfig
-from operator_process import OperatorProcess, running_operator
+from operator_fixtures import cluster, kinds, operator, operator_kubeconfig
+from operator_process import OperatorProcess
 
-__all__ = ["cluster", "kinds", "operator_kubeconfig"]
+__all__ = ["cluster", "kinds", "operator", "operator_kubeconfig"]
+
+OPERATOR_FLAGS = ("--replan-after-seconds=2", "--scale-up-after-seconds=1")
 
 pytestmark = pytest.mark.usefixtures("operator")
 ZONE = "topology.kubernetes.io/zone"
-
-
-@pytest.fixture(scope="module")
-def operator(
-    kinds: None,  # noqa: ARG001 - must be served first
-    operator_kubeconfig: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[OperatorProcess]:
-    """Run an operator that replans, and shows pods to an autoscaler, soon."""
-    folder = tmp_path_factory.mktemp("operator")
-    flags = ("--replan-after-seconds=2", "--scale-up-after-seconds=1")
-    with running_operator(operator_kubeconfig, NAMESPACE, folder, *flags) as running:
-        yield running
 
 
 def three_tight_and_one_roomy(cluster: GpuCluster) -> tuple[list[str], str]:

@@ -13,20 +13,10 @@ from cta_group_plugin.adapters.kube_api import KubeNodeApi
 from cta_group_plugin.adapters.kube_events import KubeEvents
 from cta_group_plugin.errors import ApiRefused, ApiUnavailable
 from cta_group_plugin.pod_events import PodEvent
-from cta_group_plugin.report import EnforcementReport, NodeReport
 from fake_api_server import FakeApiServer, fake_api_server
-from plugin_values import groups, pod, uuid_of
+from plugin_values import IDLE_REPORT, groups, pod, uuid_of
 
 EVENT = PodEvent(pod("vllm-0"), "uid-1", "GPUUnhealthy", "GPU 0 is unhealthy", key="GPU-0/1.0")
-STATUS = NodeReport(
-    resource_name="nvidia.com/cta-group",
-    driver_version=None,
-    cuda_version=None,
-    simulated=False,
-    enforcement=EnforcementReport(compute=True, memory=True),
-    conditions=(),
-    gpus=(),
-)
 
 
 @pytest.fixture
@@ -107,9 +97,9 @@ async def test_api_that_does_not_listen_is_unavailable(tmp_path: Path) -> None:
 async def test_word_of_a_person_comes_with_each_write(server: FakeApiServer, tmp_path: Path) -> None:
     """The annotation of the object; nothing more has to be read, and no right more is needed."""
     api = KubeNodeApi(ApiServer(server.url, tmp_path), "node-a")
-    assert await api.apply(STATUS) == ""
+    assert await api.apply(IDLE_REPORT) == ""
     server.annotations["ctagroup.dev/repaired"] = "2026-11-30"
-    assert await api.apply(STATUS) == "2026-11-30"
+    assert await api.apply(IDLE_REPORT) == "2026-11-30"
 
 
 def entry(uid: str, ids: Any, resource: str = "nvidia.com/cta-group") -> dict[str, Any]:

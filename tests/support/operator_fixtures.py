@@ -68,9 +68,14 @@ def operator(
     kinds: None,  # noqa: ARG001 - must be served first
     operator_kubeconfig: Path,
     tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest,
 ) -> Iterator[OperatorProcess]:
-    """Run one operator for the tests of a module, with the rights that the chart gives it."""
-    with running_operator(operator_kubeconfig, NAMESPACE, tmp_path_factory.mktemp("operator")) as running:
+    """Run one operator for the tests of a module, with the rights that the chart gives it.
+
+    A module that wants further options names them in ``OPERATOR_FLAGS``.
+    """
+    flags: tuple[str, ...] = getattr(request.module, "OPERATOR_FLAGS", ())
+    with running_operator(operator_kubeconfig, NAMESPACE, tmp_path_factory.mktemp("operator"), *flags) as running:
         yield running
 
 

@@ -25,7 +25,10 @@ from cta_group_operator.ports import (
     PodView,
     QuotaView,
 )
+from cta_group_operator.reconcile.denied import Denials
+from cta_group_operator.reconcile.events import EventWriter
 from cta_group_operator.reconcile.view import ClusterView
+from cta_group_operator.reconcile.workload import WorkloadReconciler
 
 RESOURCE = "nvidia.com/cta-group"
 SPACE = "team-a"
@@ -217,3 +220,24 @@ def a_view(*namespaces: str) -> ClusterView:
     for name in namespaces or (SPACE,):
         view.namespaces.put(NamespaceView(name, "1", {}))
     return view
+
+
+def a_reconciler(
+    view: ClusterView,
+    kube: FakeKube,
+    servers: FakeServers | None = None,
+    again: list[Any] | None = None,
+    refusals: Mapping[str, str] | None = None,
+) -> WorkloadReconciler:
+    """Return a reconciler of that view; what it wants to look at again goes into ``again``."""
+    later: list[Any] = [] if again is None else again
+    return WorkloadReconciler(
+        view,
+        kube,
+        FakeClock(),
+        events=EventWriter(kube, FakeClock(), "me"),
+        denials=Denials(view, RESOURCE),
+        refusals=refusals or {},
+        servers=servers or FakeServers(),
+        look_again=lambda top, seconds: later.append((top, seconds)),
+    )

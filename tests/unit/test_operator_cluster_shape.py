@@ -7,12 +7,9 @@ import pytest
 from cta_group_core.ids import NodeName
 from cta_group_core.nodes import Allocation
 from cta_group_core.scheduling import PodTerms
-from cta_group_operator.reconcile.denied import Denials
-from cta_group_operator.reconcile.events import EventWriter
 from cta_group_operator.reconcile.in_flight import Offers
 from cta_group_operator.reconcile.view import ClusterView
-from cta_group_operator.reconcile.workload import WorkloadReconciler
-from operator_world import RESOURCE, SPACE, FakeClock, FakeKube, FakeServers, a_node, a_pod, a_view
+from operator_world import SPACE, FakeKube, a_node, a_pod, a_reconciler, a_view
 
 CLUSTERED = PodTerms(needs_clusters=True)
 
@@ -36,16 +33,7 @@ def a_world(*capabilities: str, terms: PodTerms = CLUSTERED) -> ClusterView:
 async def events_about(view: ClusterView, rounds: int = 2) -> list[str]:
     """Explain the pod so often; return the reasons of the events."""
     kube = FakeKube()
-    explainer = WorkloadReconciler(
-        view,
-        kube,
-        FakeClock(),
-        events=EventWriter(kube, FakeClock(), "me"),
-        denials=Denials(view, RESOURCE),
-        refusals={},
-        servers=FakeServers(),
-        look_again=lambda *_: None,
-    )
+    explainer = a_reconciler(view, kube)
     (pod,) = view.pods
     for _ in range(rounds):
         await explainer.reconcile(pod.ref)

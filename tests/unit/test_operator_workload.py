@@ -13,20 +13,18 @@ from cta_group_core.rollout import rolling
 from cta_group_core.workload import ServerStatus
 from cta_group_operator.ports import AutoscalerView, FailureEvent, ObjectRef, WorkloadView
 from cta_group_operator.reconcile.denied import Denials
-from cta_group_operator.reconcile.events import EventWriter
 from cta_group_operator.reconcile.view import ClusterView
-from cta_group_operator.reconcile.workload import WorkloadReconciler
 from cta_group_operator.reconcile.workload_facts import stage_of, workload_facts
 from operator_world import (
     RESOURCE,
     SPACE,
-    FakeClock,
     FakeKube,
     FakeServers,
     a_controller,
     a_limit,
     a_pod,
     a_quota,
+    a_reconciler,
     a_view,
     ref,
 )
@@ -51,23 +49,6 @@ def a_world(*, denied: bool = True, used: int = 64) -> ClusterView:
     for name in ("a", "b"):
         view.pods.put(a_pod(name, owner=REPLICA_SET, gates=(), node=NodeName("n"), phase="Running"))
     return view
-
-
-def a_reconciler(
-    view: ClusterView, kube: FakeKube, servers: FakeServers | None = None, again: list[Any] | None = None
-) -> WorkloadReconciler:
-    """Return a reconciler of that view; what it wants to look at again goes into ``again``."""
-    later: list[Any] = [] if again is None else again
-    return WorkloadReconciler(
-        view,
-        kube,
-        FakeClock(),
-        events=EventWriter(kube, FakeClock(), "me"),
-        denials=Denials(view, RESOURCE),
-        refusals={},
-        servers=servers or FakeServers(),
-        look_again=lambda top, seconds: later.append((top, seconds)),
-    )
 
 
 def event(kind: str, name: str, last: str, text: str = DENIED) -> FailureEvent:
@@ -256,16 +237,7 @@ async def test_one_event_on_a_pod_that_waits_for_room() -> None:
     view, kube = a_view(), FakeKube()
     pod = a_pod("alone")
     view.pods.put(pod)
-    explainer = WorkloadReconciler(
-        view,
-        kube,
-        FakeClock(),
-        events=EventWriter(kube, FakeClock(), "me"),
-        denials=Denials(view, RESOURCE),
-        refusals={pod.ref.uid: "no room"},
-        servers=FakeServers(),
-        look_again=lambda *_: None,
-    )
+    explainer = a_reconciler(view, kube, refusals={pod.ref.uid: "no room"})
     await explainer.reconcile(pod.ref)
     assert [path for verb, path in kube.writes if "/events/" in path] == []
     assert explainer.figures[pod.ref.uid].blocked == "NoRoom"
