@@ -34,7 +34,7 @@ def test_the_leader_tells_quotas_and_workloads() -> None:
     """Quotas, workloads and why they are blocked are told with their names."""
     figures = Figures(
         leader=True,
-        quotas=(QuotaFigures("team-a", 256, 96, 32, borrowed=0, lent=64),),
+        quotas=(QuotaFigures("team-a", 256, 96, 32, borrowed=0, lent=64, uncharged=32),),
         workloads=(
             WorkloadFigures("a", "Deployment", "web", 96, "QuotaExceeded"),
             WorkloadFigures("a", "Deployment", "ok", 32, None),
@@ -47,6 +47,7 @@ def test_the_leader_tells_quotas_and_workloads() -> None:
     assert 'cta_group_quota_pending{quota="team-a"} 32.0' in text
     assert 'cta_group_quota_borrowed{quota="team-a"} 0.0' in text
     assert 'cta_group_quota_lent{quota="team-a"} 64.0' in text
+    assert 'cta_group_quota_uncharged{quota="team-a"} 32.0' in text
     assert 'cta_group_workload_requested{kind="Deployment",name="ok",namespace="a"} 32.0' in text
     assert 'blocked{kind="Deployment",name="web",namespace="a",reason="QuotaExceeded"} 1.0' in text
     assert 'blocked{kind="Deployment",name="ok"' not in text

@@ -7,6 +7,7 @@ from cta_group_operator.reconcile.denied import Denials
 from cta_group_operator.reconcile.quota_scope import Keepers, cohort_key, scope_of
 from cta_group_operator.reconcile.quota_snapshot import Observer
 from cta_group_operator.reconcile.quota_status import quota_status
+from cta_group_operator.reconcile.quota_uncharged import Uncharged
 from cta_group_operator.reconcile.view import ClusterView
 from operator_world import RESOURCE, a_limit, a_pod, a_quota, a_view
 
@@ -26,7 +27,9 @@ def told_of(view: ClusterView, quota: QuotaView, *refused: str) -> dict[str, Con
     snapshot = Observer(view, Keepers(view), Denials(view, RESOURCE)).look(cohort_key(quota))
     return {
         one.type: one
-        for one in quota_status(quota, snapshot, refused=refused, stale={}, resource_name=RESOURCE).conditions
+        for one in quota_status(
+            quota, snapshot, refused=refused, stale={}, uncharged=Uncharged(), resource_name=RESOURCE
+        ).conditions
     }
 
 

@@ -22,6 +22,8 @@ CONDITION_RECLAIMING = "Reclaiming"
 """True while pods wait for groups that the quota owns and has lent to others of its cohort."""
 CONDITION_STALE = "UsageStale"
 """True while the cluster charges groups to no pod that is known: its count is behind, or pods lack our label."""
+CONDITION_UNCHARGED = "HeldUncharged"
+"""True while GPUs hold groups for pods that Kubernetes charges no longer, as on a node that is lost."""
 CONDITION_FOREIGN = "ForeignResourceQuota"
 """True while a ResourceQuota that people made limits, or pretends to limit, the same resource."""
 
@@ -84,6 +86,8 @@ class QuotaStatus(ApiModel):
     groups: int = 0
     used: int = 0
     pending: int = 0
+    uncharged: int = 0
+    """Groups that GPUs hold for its pods and ``used`` leaves out: these pods should be gone, and are not."""
     borrowed: int = 0
     """Groups above its own that it may give its namespaces now."""
     lent: int = 0

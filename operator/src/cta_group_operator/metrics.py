@@ -33,6 +33,7 @@ class QuotaFigures:
     pending: int
     borrowed: int = 0
     lent: int = 0
+    uncharged: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +183,8 @@ def _quotas(quotas: Sequence[QuotaFigures]) -> Iterable[Metric]:
     yield _gauge("quota_borrowed", meaning, label, [((one.name,), one.borrowed) for one in quotas])
     meaning = "Groups of its own that others of the cohort may use now"
     yield _gauge("quota_lent", meaning, label, [((one.name,), one.lent) for one in quotas])
+    meaning = "Groups that GPUs hold for its pods and nobody is charged for, as on a lost node"
+    yield _gauge("quota_uncharged", meaning, label, [((one.name,), one.uncharged) for one in quotas])
 
 
 def _workloads(workloads: Sequence[WorkloadFigures]) -> Iterable[Metric]:

@@ -16,6 +16,7 @@ def quota_figures(view: ClusterView) -> list[QuotaFigures]:
             hard=one.spec.groups,
             used=one.status.used,
             pending=one.status.pending,
+            uncharged=one.status.uncharged,
             borrowed=one.status.borrowed,
             lent=one.status.lent,
         )

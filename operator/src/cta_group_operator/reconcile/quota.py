@@ -15,6 +15,7 @@ from cta_group_operator.reconcile.quota_limits import LimitWriter, ReadLimit
 from cta_group_operator.reconcile.quota_scope import Keepers, Scope, members_of
 from cta_group_operator.reconcile.quota_snapshot import Observer, Snapshot
 from cta_group_operator.reconcile.quota_status import quota_status
+from cta_group_operator.reconcile.quota_uncharged import UnchargedHolders
 from cta_group_operator.reconcile.view import ClusterView
 from cta_group_operator.reconcile.wake import Waker
 from cta_group_operator.reconcile.written import LastWritten
@@ -51,6 +52,7 @@ class QuotaReconciler:
         self._limits = LimitWriter(api, read_limit, resource_name)
         self._waker = Waker(view, api, metrics, denials)
         self._charges = Charges(view, clock)
+        self._uncharged = UnchargedHolders(view, clock)
         self._look_again = look_again
         self._resource_name = resource_name
         self._written = LastWritten[QuotaStatus]()
@@ -82,6 +84,7 @@ class QuotaReconciler:
                     snapshot,
                     refused=refused[name],
                     stale=self._charges.stale(name, snapshot.scopes[name]),
+                    uncharged=self._uncharged.of(snapshot.scopes[name]),
                     resource_name=self._resource_name,
                 ),
             )

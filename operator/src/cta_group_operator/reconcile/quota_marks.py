@@ -1,7 +1,7 @@
 """Which quotas must be looked at when something changed."""
 
 from cta_group_core.names import QUOTA_OBJECT_NAME
-from cta_group_operator.ports import ControllerView, LimitView, NamespaceView, PodView, QuotaView
+from cta_group_operator.ports import ControllerView, CtaNodeView, LimitView, NamespaceView, NodeView, PodView, QuotaView
 from cta_group_operator.reconcile.denied import Denials
 from cta_group_operator.reconcile.queue import WorkQueue
 from cta_group_operator.reconcile.quota_scope import cohort_key
@@ -19,6 +19,8 @@ class QuotaMarks:
         view.limits.subscribe(self._limit_changed)
         view.namespaces.subscribe(self._namespace_changed)
         view.pods.subscribe(self._pod_changed)
+        view.nodes.subscribe(self._node_changed)
+        view.cta_nodes.subscribe(self._cta_node_changed)
 
     def mark_everything(self) -> None:
         """Have a look at all, and at what CTAQuotas that are gone left behind."""
@@ -74,6 +76,31 @@ class QuotaMarks:
             self._mark_all_quotas()
 
     def _pod_changed(self, before: PodView | None, after: PodView | None) -> None:
-        """Hear that a pod is being deleted: others of the cohort may wait for its groups."""
-        if before is not None and after is not None and after.deleting and not before.deleting:
-            self._mark_quota_of(after.ref.namespace)
+        """Hear that a pod is being deleted: others of the cohort may wait for its groups.
+
+        And that it is gone then: it may have held what its quota was not charged for any more.
+        """
+        was, now = (one is not None and one.deleting and not one.is_over for one in (before, after))
+        if (pod := after or before) is not None and was != now:
+            self._mark_quota_of(pod.ref.namespace)
+
+    def _node_changed(self, before: NodeView | None, after: NodeView | None) -> None:
+        """Hear that a node is lost, or comes back: what is held there may be charged to nobody."""
+        was, now = (one is not None and one.facts.is_heard_of for one in (before, after))
+        if (node := after or before) is not None and was != now:
+            for namespace in {namespace for namespace, _ in _holders(self._view.cta_nodes.get(node.facts.name))}:
+                self._mark_quota_of(namespace)
+
+    def _cta_node_changed(self, before: CtaNodeView | None, after: CtaNodeView | None) -> None:
+        """Hear that something is held no longer that nobody was charged for."""
+        for namespace in {namespace for namespace, _ in _holders(before) - _holders(after)}:
+            limit = self._view.limits.get(QUOTA_OBJECT_NAME, namespace)
+            quota = self._view.quotas.get(limit.quota) if limit is not None and limit.quota else None
+            if quota is not None and quota.status.uncharged:
+                self._queue.mark(cohort_key(quota))
+
+
+def _holders(node: CtaNodeView | None) -> set[tuple[str, str]]:
+    """Return namespace and name of each pod that holds something there."""
+    gpus = () if node is None else node.status.gpus
+    return {(one.namespace, one.pod) for gpu in gpus for one in gpu.allocations}

@@ -11,6 +11,7 @@ from cta_group_core.quota import (
     CONDITION_READY,
     CONDITION_RECLAIMING,
     CONDITION_STALE,
+    CONDITION_UNCHARGED,
     NamespaceShare,
     QuotaStatus,
     Reclaim,
@@ -20,12 +21,19 @@ from cta_group_core.quota_plan import MemberPlan
 from cta_group_operator.ports import LimitView, QuotaView
 from cta_group_operator.reconcile.quota_scope import Scope
 from cta_group_operator.reconcile.quota_snapshot import Snapshot
+from cta_group_operator.reconcile.quota_uncharged import Holder, Uncharged
 
 _NAMES_TOLD = 5
 
 
 def quota_status(
-    quota: QuotaView, snapshot: Snapshot, *, refused: Sequence[str], stale: Mapping[str, int], resource_name: str
+    quota: QuotaView,
+    snapshot: Snapshot,
+    *,
+    refused: Sequence[str],
+    stale: Mapping[str, int],
+    uncharged: Uncharged,
+    resource_name: str,
 ) -> QuotaStatus:
     """Return the status without transition times.
 
@@ -43,6 +51,7 @@ def quota_status(
         groups=sum(share.hard for share in shares),
         used=sum(share.used for share in shares),
         pending=sum(share.pending for share in shares),
+        uncharged=uncharged.groups,
         borrowed=max(0, standing.entitled - quota.spec.groups),
         lent=max(0, quota.spec.groups - standing.entitled),
         namespaces=shares,
@@ -51,6 +60,7 @@ def quota_status(
             _overcommitted(quota, scope, standing),
             _reclaiming(quota, snapshot),
             _stale(stale),
+            _uncharged(uncharged),
             _conflict(scope),
             _foreign(scope, resource_name),
         ),
@@ -127,6 +137,23 @@ def _stale(stale: Mapping[str, int]) -> Condition:
         f"counted since their pods ended, or pods that hold them lack the label {LABEL_REQUESTS}"
     )
     return _condition(CONDITION_STALE, "ChargedToNobody", told, holds=True)
+
+
+def _uncharged(uncharged: Uncharged) -> Condition:
+    if not uncharged.groups:
+        return _condition(CONDITION_UNCHARGED, "AllCharged", "", holds=False)
+    told = "; ".join(map(_holder_words, uncharged.holders[:_NAMES_TOLD]))
+    more = f" and {len(uncharged.holders) - _NAMES_TOLD} more" if len(uncharged.holders) > _NAMES_TOLD else ""
+    told = (
+        f"GPUs hold {uncharged.groups} groups that used leaves out ({told}{more}): Kubernetes charges nobody for a pod "
+        "that should be gone; placement counts them until the node says that they are free"
+    )
+    return _condition(CONDITION_UNCHARGED, "HeldByGonePods", told, holds=True)
+
+
+def _holder_words(holder: Holder) -> str:
+    lost = ", which is not heard of" if holder.node_lost else ""
+    return f"{holder.groups} by pod {holder.pod} of {holder.namespace} on {holder.node}{lost}"
 
 
 def _conflict(scope: Scope) -> Condition:
