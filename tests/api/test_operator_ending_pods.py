@@ -3,12 +3,13 @@
 No kubelet runs, so a deleted pod stays for ever, as on a node that is lost; the test speaks for the kubelet at the end.
 """
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from cluster_harness.waiting import wait_for
-from gpu_cluster import PATIENCE_SECONDS, GpuCluster, condition, held
+from gpu_cluster import OURS, PATIENCE_SECONDS, GpuCluster, condition, held
 from node_life import heard_of, lose
 from operator_fixtures import cluster, kinds, operator, operator_kubeconfig
 
@@ -54,16 +55,39 @@ def test_what_comes_back_is_told_with_its_pod(cluster: GpuCluster) -> None:
     assert sorted(pod["spec"]["nodeName"] for pod in living(cluster)) == sorted(cluster.nodes)
 
 
-def test_a_lost_node_gives_nothing_back(cluster: GpuCluster) -> None:
-    """A pod's grace is over, but its node is unreachable: its successor waits for that node."""
+def test_a_lost_node_gives_back_the_quota_and_no_groups(cluster: GpuCluster) -> None:
+    """A pod's grace is over, but its node is unreachable: its successor is let in, and waits for that node.
+
+    The quota tells meanwhile what it is not charged for.
+    """
+    quota = cluster.declare_quota(64)
+    cluster.wait_enforced(64)
     (name, node), _ = sorted(two_full_nodes(cluster).items())
     lose(cluster.api, node)
-    cluster.api.delete(f"/api/v1/namespaces/{cluster.namespace}/pods/{name}?gracePeriodSeconds=1")
+    gone = cluster.api.delete(f"/api/v1/namespaces/{cluster.namespace}/pods/{name}?gracePeriodSeconds=1")
+    # kube-controller-manager charges it for its grace once more, and counts when a limit changes.
+    charged_until = datetime.fromisoformat(gone["metadata"]["deletionTimestamp"]) + timedelta(seconds=1)
+    wait_for(lambda: datetime.now(UTC) > charged_until, "Kubernetes to charge it no longer", PATIENCE_SECONDS)
+    cluster.api.patch(f"{OURS}/ctaquotas/{quota}", {"spec": {"groups": 72}})
     cluster.wait_told("Deployment", "web", f"{node}: unreachable, 128 groups held there")
     waiting = [pod for pod in living(cluster) if "nodeName" not in pod["spec"]]
     assert [pod["spec"]["schedulingGates"] for pod in waiting] == [[{"name": "ctagroup.dev/placement"}]]
+    status = wait_uncharged(cluster, quota, 32)
+    assert (status["groups"], status["used"]) == (72, 64)
+    assert condition(status, "HeldUncharged") == ("True", "HeldByGonePods")
     with heard_of(cluster.api, node):
         cluster.publish(node, [held(_OTHERS)])
         cluster.api.delete(f"/api/v1/namespaces/{cluster.namespace}/pods/{name}?gracePeriodSeconds=0")
         wait_for(lambda: all("nodeName" in pod["spec"] for pod in living(cluster)), "the next pod", PATIENCE_SECONDS)
     assert sorted(pod["spec"]["nodeName"] for pod in living(cluster)) == sorted(cluster.nodes)
+    assert wait_uncharged(cluster, quota, 0)["used"] == 64
+
+
+def wait_uncharged(cluster: GpuCluster, quota: str, groups: int) -> dict[str, Any]:
+    """Wait until a quota of two living pods tells so much held beyond what is used, and return its status."""
+
+    def told() -> dict[str, Any] | None:
+        status = cluster.quota_status(quota)
+        return status if (status.get("uncharged"), status.get("used")) == (groups, 64) else None
+
+    return wait_for(told, f"{groups} uncharged groups: {cluster.quota_status(quota)}", PATIENCE_SECONDS)
