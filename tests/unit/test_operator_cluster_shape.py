@@ -14,16 +14,16 @@ from operator_world import SPACE, FakeKube, a_node, a_pod, a_reconciler, a_view
 CLUSTERED = PodTerms(needs_clusters=True)
 
 
-def a_world(*capabilities: str, terms: PodTerms = CLUSTERED) -> ClusterView:
-    """Return a view of one node with such GPUs, on whose first a pod runs."""
+def a_world(*capabilities: str, terms: PodTerms = CLUSTERED, holds: int = 1) -> ClusterView:
+    """Return a view of one node with such GPUs, on whose first ``holds`` a pod runs."""
     view = a_view()
     held = [Allocation(namespace=SPACE, pod="p", container="c", groups=32, memory_mib=1)]
     a_node(view, "n", *(128 for _ in capabilities), tenants=held)
     node = view.cta_nodes.get(NodeName("n"))
     assert node is not None
     gpus = tuple(
-        gpu.model_copy(update={"compute_capability": one})
-        for gpu, one in zip(node.status.gpus, capabilities, strict=True)
+        gpu.model_copy(update={"compute_capability": one, "allocations": tuple(held) if index < holds else ()})
+        for index, (gpu, one) in enumerate(zip(node.status.gpus, capabilities, strict=True))
     )
     view.cta_nodes.put(replace(node, status=node.status.model_copy(update={"gpus": gpus}), resource_version="2"))
     view.pods.put(a_pod("p", gates=(), node=NodeName("n"), phase="Running", terms=terms))
@@ -57,6 +57,21 @@ async def test_a_pod_without_the_clusters_that_it_needs(
 ) -> None:
     """One event for all rounds, and the sentence says it; the GPU that the pod holds decides."""
     assert await events_about(a_world(*capabilities, terms=terms)) == told
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "holds", "told"),
+    [
+        (("9.0", "8.0"), 2, ["NoThreadBlockClusters"]),
+        (("8.0", "9.0"), 2, ["NoThreadBlockClusters"]),
+        (("9.0", "9.0"), 2, []),
+        (("9.0", "8.0"), 0, []),
+        (("8.0", "8.0"), 0, ["NoThreadBlockClusters"]),
+    ],
+)
+async def test_every_gpu_of_a_pod_counts(capabilities: tuple[str, ...], holds: int, told: list[str]) -> None:
+    """One that lacks clusters among several is told; before the node says which it holds, only what is sure."""
+    assert await events_about(a_world(*capabilities, holds=holds)) == told
 
 
 @pytest.mark.parametrize(

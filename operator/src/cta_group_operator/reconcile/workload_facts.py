@@ -8,7 +8,6 @@ from cta_group_core.explain import PodFacts, Stage, WorkloadFacts
 from cta_group_core.explain_growth import Ceiling
 from cta_group_core.explain_quota import QuotaFacts
 from cta_group_core.names import GATE_PLACEMENT, QUOTA_OBJECT_NAME
-from cta_group_core.nodes import GpuStatus
 from cta_group_core.vllm.account import condition_of_annotations
 from cta_group_operator.ports import ControllerView, CtaNodeView, LimitView, ObjectRef, PodView, QuotaView
 from cta_group_operator.reconcile.denied import Denials
@@ -57,18 +56,18 @@ def _without_clusters(pods: Iterable[PodView], view: ClusterView) -> str:
     """Say which pod needs clusters and holds a GPU without them; empty for none."""
     for pod in pods:
         node = view.cta_nodes.get(pod.node) if pod.terms.needs_clusters and pod.node and not pod.is_over else None
-        words = [degradation(gpu.product, gpu.compute_capability) for gpu in _gpus_of(pod, node)]
-        if words and all(words):
-            return f"pod {pod.ref.name} on node {pod.node}: {words[0]}"
+        if node is not None and (words := _degradation_on(node, pod)):
+            return f"pod {pod.ref.name} on node {pod.node}: {words}"
     return ""
 
 
-def _gpus_of(pod: PodView, node: CtaNodeView | None) -> list[GpuStatus]:
-    """Return the GPUs that a pod holds, or may hold where its node has not told yet."""
-    gpus = [gpu for gpu in node.status.gpus if gpu.capacity] if node is not None else []
+def _degradation_on(node: CtaNodeView, pod: PodView) -> str | None:
+    """Judge each GPU that a pod holds; while its node has not told which, say only what is true of all."""
     who = (pod.ref.namespace, pod.ref.name)
+    gpus = [gpu for gpu in node.status.gpus if gpu.capacity]
     held = [gpu for gpu in gpus if any((one.namespace, one.pod) == who for one in gpu.allocations)]
-    return held or gpus
+    words = [degradation(gpu.product, gpu.compute_capability) for gpu in held or gpus]
+    return next(filter(None, words), None) if held or all(words) else None
 
 
 def _ceiling(top: ObjectRef, controllers: tuple[ControllerView, ...], view: ClusterView) -> Ceiling | None:
