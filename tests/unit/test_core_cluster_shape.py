@@ -3,6 +3,7 @@
 from math import prod
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +13,7 @@ from cta_group_cli.manifests import read_manifests
 from cta_group_core.cluster_shape import degradation, has_clusters, needs_clusters, parse_shape, shape_problem
 from cta_group_core.errors import InvalidText
 from cta_group_core.ids import GpuUuid, NodeName
+from cta_group_core.names import DEFAULT_RESOURCE_NAME
 from cta_group_core.node_choice import NodeOffer, safe_nodes
 from cta_group_core.profiles import profile_named
 from cta_group_core.rooms import GpuRoom
@@ -20,6 +22,13 @@ from cta_group_core.units import GpuUnits
 from cta_group_core.vllm.gpu import GpuKind
 from cta_group_operator.admission.decision import validate
 from cta_group_operator.admission.settings import PodRules
+
+
+def kind_of(gpu: str) -> GpuKind:
+    """Return what alignment knows of a profile."""
+    profile = profile_named(gpu)
+    return GpuKind(profile.product, profile.memory_total_mib, 0, profile.units, limits_memory=True)
+
 
 SXM = GpuUnits(sm_count=132, capacity=128, minimum=8, step=8)
 
@@ -48,6 +57,7 @@ def test_shapes_that_are_understood(text: str, size: int) -> None:
         ("4,4,1", 'write "4,4,1,non-portable"'),
         ("8,4,1,non-portable", "is a cluster of 32 thread blocks; CUDA takes 16 at most"),
         ("9" * 9000, "is no cluster shape"),
+        (f"4{' ' * 63}", "is no cluster shape"),
     ],
 )
 def test_shapes_that_are_refused(text: str, told: str) -> None:
@@ -100,6 +110,20 @@ def test_the_webhook_refuses_and_lets_in() -> None:
     assert validate(decode(annotated(server_pod("m", groups=None), shape="?")), PodRules(), H100).allowed
 
 
+SIDE = {"name": "side", "image": "x", "restartPolicy": "Always", "resources": {"limits": {DEFAULT_RESOURCE_NAME: "40"}}}
+
+
+def test_a_sidecar_s_groups_are_judged_too() -> None:
+    """At admission and offline: it holds a slice as the others do."""
+    made = annotated(server_pod("m", groups=None), shape="16,non-portable")
+    made["spec"]["initContainers"] = [SIDE]
+    told = "40 groups are no multiple of 16: the nearest are 32 or 48"
+    assert validate(decode(made), PodRules(), H100).message.endswith(told)
+    offline = {"kind": "Pod", "metadata": made["metadata"], "spec": made["spec"]}
+    (answer,) = answers(read_manifests(yaml.safe_dump(offline), "text"), kind_of("h100-sxm"), "9.0")
+    assert any(one.endswith(told) for one in answer.refused), answer
+
+
 def test_placement_prefers_gpus_with_clusters() -> None:
     """Before best fit, and only for who needs them; without other room the pod goes there all the same."""
     tight = NodeOffer(
@@ -128,7 +152,5 @@ kind: Pod
 metadata: {{name: a, annotations: {{ctagroup.dev/shape: "{shape}"}}}}
 spec: {{containers: [{{name: a, image: x, resources: {{limits: {{nvidia.com/cta-group: 32}}}}}}]}}
 """
-    profile = profile_named(gpu)
-    kind = GpuKind(profile.product, profile.memory_total_mib, 0, profile.units, limits_memory=True)
-    (answer,) = answers(read_manifests(text, "text"), kind, str(profile.capability))
+    (answer,) = answers(read_manifests(text, "text"), kind_of(gpu), str(profile_named(gpu).capability))
     assert (len(answer.refused), len(answer.warnings)) == (refused, warned), answer

@@ -95,7 +95,9 @@ def _answer(template: PodTemplate, manifests: Manifests, kind: GpuKind) -> Workl
         answer.refused += protected_variables(containers[index].facts)
         answer.warnings += misleading_variables(containers[index].facts)
     answer.groups = sum(asked.values()) or None
-    if unshaped := shape_problem(template.annotations.get(ANNOTATION_SHAPE), list(asked.values())):
+    initial = (one.asks(_RESOURCE) for one in containers_of(template, manifests, "initContainers"))
+    requests = [groups for groups in (*asked.values(), *initial) if groups]
+    if unshaped := shape_problem(template.annotations.get(ANNOTATION_SHAPE), requests):
         answer.refused.append(unshaped)
     for groups in asked.values():
         if not kind.takes(groups):

@@ -48,7 +48,7 @@ def parse_shape(text: str) -> ClusterShape:
     words = [word.strip() for word in text.split(",")]
     said = words[-1] == _NON_PORTABLE
     numbers = words[:-1] if said else words
-    if not 0 < len(numbers) <= _DIMENSIONS or not all(map(_is_positive, numbers)):
+    if len(text) > _TEXT_MOST or not 0 < len(numbers) <= _DIMENSIONS or not all(map(_is_positive, numbers)):
         raise InvalidText(f"{_named(text)} is no cluster shape: {_ALLOWED}")
     shape = ClusterShape(tuple(map(int, numbers)))
     if shape.size > _MOST:
@@ -71,6 +71,8 @@ def _named(text: str) -> str:
 
 def shape_problem(text: str | None, requests: Sequence[int]) -> str | None:
     """Return why a pod's shape and requests do not go together, in a sentence; None when they do.
+
+    The chart's policy ``shape`` says the same, in the same words.
 
     ``text``: the annotation, None without one. ``requests``: groups of each container that asks.
     """

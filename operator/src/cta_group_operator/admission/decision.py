@@ -35,7 +35,7 @@ from cta_group_operator.admission.alignment import (
 from cta_group_operator.admission.gpu_kinds import SliceFacts
 from cta_group_operator.admission.patch import PodPatch
 from cta_group_operator.admission.pod import Pod
-from cta_group_operator.admission.requests import Asked, apply_annotation, asked_by, asks
+from cta_group_operator.admission.requests import Asked, apply_annotation, asked_by, asks, every_request
 from cta_group_operator.admission.review import Answer
 from cta_group_operator.admission.settings import PodRules
 from cta_group_operator.settings import Alignment
@@ -138,10 +138,10 @@ def validate(pod: Pod, rules: PodRules, facts: SliceFacts) -> Answer:
 
     Who wants no alignment, or only its report, is not refused because of vLLM: that is the way out where it is misread.
     """
-    asked = asked_by(pod, rules.resource_name)
-    if unshaped := shape_problem(pod.annotations.get(ANNOTATION_SHAPE), [one.groups for one in asked]):
+    requests = every_request(pod, rules.resource_name)
+    if unshaped := shape_problem(pod.annotations.get(ANNOTATION_SHAPE), requests):
         return Answer(allowed=False, message=unshaped)
-    server, _ = find_server(pod, asked)
+    server, _ = find_server(pod, asked_by(pod, rules.resource_name))
     if server is None or mode_of(pod, rules.alignment)[0] is not Alignment.ON:
         return Answer()
     wrong = parallel_problem(case_of(server, pod, facts.kinds(pod.spec)))

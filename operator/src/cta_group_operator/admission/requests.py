@@ -30,7 +30,13 @@ def asked_by(pod: Pod, resource: str) -> list[Asked]:
 
 def asks(pod: Pod, resource: str) -> bool:
     """Tell whether any container of the pod asks for the resource, init containers too."""
-    return any(groups_of(one, resource) > 0 for one in (*pod.containers, *(pod.spec.init_containers or ())))
+    return bool(every_request(pod, resource))
+
+
+def every_request(pod: Pod, resource: str) -> list[int]:
+    """Return the groups of each container that asks, sidecars and other init containers too."""
+    found = (groups_of(one, resource) for one in (*pod.containers, *(pod.spec.init_containers or ())))
+    return [groups for groups in found if groups > 0]
 
 
 def groups_of(container: Container, resource: str) -> int:
