@@ -10,7 +10,7 @@ from cluster_harness.api_client import ApiClient
 from cluster_harness.control_plane import ControlPlane
 from cluster_harness.errors import ApiError
 from cluster_harness.waiting import wait_for
-from cta_group_core.names import GATE_PLACEMENT
+from cta_group_core.names import ANNOTATION_SHAPE, GATE_PLACEMENT
 from group_pods import asking, container, pod
 from kubectl import Kubectl
 from refused_pods import refusal
@@ -22,6 +22,7 @@ RBAC_KINDS = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "Ro
 # One pod for each policy about creation, that this policy alone refuses.
 _PROBES = {
     "units": asking(12),
+    "shape": pod(container(groups=32), annotations={ANNOTATION_SHAPE: "3"}),
     "environment": pod(container(groups=32, env={"CUDA_MPS_PIPE_DIRECTORY": "/x"})),
     "exclusive": pod(
         container(groups=32),
