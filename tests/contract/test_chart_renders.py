@@ -124,6 +124,14 @@ def test_each_policy_has_its_binding(manifests: list[dict[str, Any]]) -> None:
     assert set(policies) == {binding["spec"]["policyName"] for binding in bindings.values()} == set(bindings)
 
 
+def test_each_refusal_has_words_of_its_own(manifests: list[dict[str, Any]]) -> None:
+    """The API server drops a composed message with a line break or beyond 5 KiB, and then names the expression."""
+    for name, policy in of_kind(manifests, "ValidatingAdmissionPolicy").items():
+        for validation in policy["spec"]["validations"]:
+            assert validation.get("message"), f"{name}: {validation['expression']}"
+            assert "\n" not in validation["message"], name
+
+
 def test_the_minimal_scenario_is_the_two_programs_and_their_rights() -> None:
     """Every switch takes its objects away."""
     kinds = {manifest["kind"] for manifest in render("minimal")}

@@ -61,6 +61,29 @@ def test_an_annotation_that_is_no_number_is_refused(refusal: Refusal, text: str)
     assert refusal(pod(container(), annotations={ANNOTATION_GROUPS: text})) == _denied("units", told)
 
 
+@pytest.mark.parametrize(
+    ("policy", "made", "words"),
+    [
+        (
+            "units",
+            pod(container(), annotations={ANNOTATION_GROUPS: "32\ngroups"}),
+            "annotation ctagroup.dev/groups is no whole number above 0; ask for 8 to 128 in steps of 8",
+        ),
+        (
+            "environment",
+            pod(container(groups=32, env={f"CUDA_MPS_{'A' * 60}{index}": "1" for index in range(100)})),
+            "containers set variables of CUDA MPS or NVIDIA_VISIBLE_DEVICES: remove them",
+        ),
+    ],
+    ids=["line break", "long"],
+)
+def test_what_the_api_server_does_not_show_has_fixed_words(
+    refusal: Refusal, policy: str, made: Json, words: str
+) -> None:
+    """A composed message with a line break, or a very long one, is dropped; then the policy says it in general."""
+    assert (refusal(made) or "").startswith(_denied(policy, words))
+
+
 def test_an_annotation_that_is_a_number_is_let_in(refusal: Refusal) -> None:
     """Also while nobody turns it into a request; and a pod that asks by itself may say there what it likes."""
     assert refusal(pod(container(), annotations={ANNOTATION_GROUPS: "32"})) is None
