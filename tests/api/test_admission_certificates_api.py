@@ -52,7 +52,8 @@ async def test_secret_and_authorities_are_made_kept_and_healed(
 ) -> None:
     """Made at first, left alone when right, made again when the Secret is gone, and never without trust."""
     settings = replace(ENDPOINT, namespace=namespace, configuration_name=configuration)
-    keeper = CertificateKeeper(kube, settings, SetClock())
+    clock = SetClock()
+    keeper = CertificateKeeper(kube, settings, clock)
     assert await keeper.round() is Step.START_OVER
     secret = api.get(f"/api/v1/namespaces/{namespace}/secrets/webhook")
     first = bundle_of(api, configuration)
@@ -65,7 +66,11 @@ async def test_secret_and_authorities_are_made_kept_and_healed(
     assert first in bundle_of(api, configuration)
     assert len(bundle_of(api, configuration)) > len(first)
 
-    served = await SecretSource(kube, namespace, "webhook").current()
+    source = SecretSource(kube, namespace, "webhook")
+    assert await source.current() is None
+    clock.pass_seconds(settings.lifetimes.propagation_seconds + 1)
+    assert await keeper.round() is Step.NEW_SERVING
+    served = await source.current()
     assert served is not None
     assert ServingContext().load(served) is not None
 

@@ -105,11 +105,14 @@ def test_no_call_fails_in_a_rotation_with_an_upgrade_in_the_middle(registration:
 
 
 def test_a_secret_that_is_deleted_comes_back(registration: Registration) -> None:
-    """With another authority, which both replicas use without a restart."""
+    """With another authority, which both replicas use without a restart, and no call fails on the way."""
     before = settle(registration)
-    registration.api.delete(SECRET)
-    wait_for(lambda: authorities(registration)[:1] not in ([], [before]), "another Secret", _PATIENCE_SECONDS)
-    assert settle(registration) != before
+    with pods_coming(registration) as calls:
+        registration.api.delete(SECRET)
+        wait_for(lambda: authorities(registration)[:1] not in ([], [before]), "another Secret", _PATIENCE_SECONDS)
+        assert settle(registration) != before
+        calls.wait_more(3)
+    assert all(calls.answers), f"{calls.answers.count(False)} of {len(calls.answers)} pods were not seen"
     assert {one.process.poll() for one in registration.operators} == {None}
 
 

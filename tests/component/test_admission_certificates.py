@@ -1,71 +1,28 @@
 """The leader keeps the webhook's certificates; replicas load them; no call fails while they change."""
 
-import base64
-from collections.abc import AsyncIterator
-from dataclasses import replace
-
 import pytest
 
-from admission_pods import H100, server_pod
-from admission_running import ENDPOINT, Conversation, SetClock, running_endpoint
-from cta_group_operator.admission.certificate_sources import SecretSource
+from admission_running import Conversation, SetClock
+from certificate_keeping import (
+    CONFIGURATION,
+    HOUR,
+    REFUSING,
+    SECRET,
+    SETTINGS,
+    call,
+    clock,
+    conversation,
+    keeper,
+    kube,
+    trusted,
+)
 from cta_group_operator.admission.certificates import CertificateKeeper
 from cta_group_operator.admission.rotation import Step
-from cta_group_operator.admission.trust import CONFIGURATIONS
 from cta_group_operator.errors import ApiUnavailable, Conflict
 from cta_group_operator.ports import Json
-from cta_group_operator.resources import SECRETS
-from cta_group_operator.settings import Lifetimes
 from memory_kube import MemoryKube
 
-SECRET = SECRETS.path("cta-group", "webhook")
-CONFIGURATION, REFUSING = (resource.path(name="cta-group") for resource in CONFIGURATIONS)
-NAME = "operator.cta-group.svc"
-HOUR = 3600
-# Real TLS checks real time, so certificates live long here and the clock is what goes on.
-LIFETIMES = Lifetimes(authority_seconds=90_000_000, serving_seconds=30_000_000)
-SETTINGS = replace(ENDPOINT, lifetimes=LIFETIMES)
-
-
-@pytest.fixture
-def kube() -> MemoryKube:
-    """Return an API server with webhook configurations as the chart makes them, one of two webhooks."""
-    made = MemoryKube()
-    webhooks = [{"name": name, "clientConfig": {"service": {"name": "operator"}}} for name in ("pods", "more")]
-    made.put(CONFIGURATION, {"kind": "MutatingWebhookConfiguration", "webhooks": webhooks})
-    made.put(REFUSING, {"kind": "ValidatingWebhookConfiguration", "webhooks": webhooks[:1]})
-    return made
-
-
-@pytest.fixture
-def clock() -> SetClock:
-    """Return the leader's clock."""
-    return SetClock()
-
-
-@pytest.fixture
-def keeper(kube: MemoryKube, clock: SetClock) -> CertificateKeeper:
-    """Return the leader's part."""
-    return CertificateKeeper(kube, SETTINGS, clock)
-
-
-@pytest.fixture
-async def conversation(kube: MemoryKube) -> AsyncIterator[Conversation]:
-    """Run a replica that serves what the Secret holds."""
-    async with running_endpoint(SecretSource(kube, "cta-group", "webhook"), H100, settings=SETTINGS) as made:
-        made.name = NAME
-        yield made
-
-
-def trusted(kube: MemoryKube, webhook: int = 0, path: str = CONFIGURATION) -> bytes:
-    """Return what the API server trusts for a webhook, PEM."""
-    return base64.b64decode(kube.objects[path]["webhooks"][webhook]["clientConfig"]["caBundle"])
-
-
-async def call(conversation: Conversation, kube: MemoryKube) -> None:
-    """Ask as the API server would, with what it trusts now; an error when TLS fails."""
-    conversation.bundle = trusted(kube)
-    assert (await conversation.ask(server_pod("m")))["allowed"]
+__all__ = ["clock", "conversation", "keeper", "kube"]
 
 
 async def test_the_first_round_makes_everything(
@@ -104,27 +61,6 @@ async def test_no_call_fails_during_a_whole_rotation(kube: MemoryKube, conversat
     assert steps[:4] == [Step.NEW_AUTHORITY, Step.NEW_SERVING, Step.DROP_OLD, Step.NOTHING]
     assert set(steps[4:]) == {Step.NOTHING}
     assert first not in trusted(kube)
-
-
-async def test_a_deleted_secret_heals_and_what_is_still_served_stays_trusted(
-    kube: MemoryKube, keeper: CertificateKeeper, conversation: Conversation
-) -> None:
-    """The replica that has not loaded the new certificate yet goes on answering."""
-    await keeper.round()
-    await conversation.server.refresh()
-    del kube.objects[SECRET]
-    assert await keeper.round() is Step.START_OVER
-    await call(conversation, kube)
-    await conversation.server.refresh()
-    await call(conversation, kube)
-
-
-async def test_an_edited_secret_heals(kube: MemoryKube, keeper: CertificateKeeper) -> None:
-    """A key that is not the certificate's is never served."""
-    await keeper.round()
-    kube.objects[SECRET]["data"]["tls.key"] = base64.b64encode(b"mine").decode()
-    assert await keeper.round() is Step.START_OVER
-    assert await keeper.round() is Step.NOTHING
 
 
 @pytest.mark.parametrize("text", ["", "bm9uc2Vuc2U=", "not base64"])

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from cta_group_operator.admission.authority import (
     BadCertificate,
+    Facts,
     issue,
     make_authority,
     read_certificates,
@@ -24,7 +25,14 @@ SHORT = Lifetimes(authority_seconds=3600, serving_seconds=600, propagation_secon
 
 def made(now: datetime = START, lifetimes: Lifetimes = SHORT) -> Material:
     """Return what the first round makes."""
-    return take_step(Step.START_OVER, None, NAMES, now, lifetimes)
+    begun = take_step(Step.START_OVER, None, NAMES, now, lifetimes)
+    return take_step(Step.NEW_SERVING, begun, NAMES, now, lifetimes)
+
+
+def served_by(material: Material) -> Facts:
+    """Return what is served, where something is."""
+    assert material.serving is not None
+    return material.serving
 
 
 def after(seconds: float) -> datetime:
@@ -40,17 +48,22 @@ def step(material: Material | None, now: datetime, *, trusted: bool = True, name
 def test_with_nothing_there_everything_is_made() -> None:
     """The serving certificate is signed by the authority, good for all names, and needs nothing more."""
     assert step(None, START) is Step.START_OVER
+    begun = take_step(Step.START_OVER, None, NAMES, START, SHORT)
+    assert step(begun, START, trusted=False) is Step.NOTHING
+    assert step(begun, START) is Step.NEW_SERVING
     material = made()
-    assert signed_by(material.serving, material.authorities[0])
-    assert material.serving.names == frozenset(NAMES)
+    assert signed_by(served_by(material), material.authorities[0])
+    assert served_by(material).names == frozenset(NAMES)
     assert step(material, START, trusted=False) is Step.NOTHING
 
 
 def test_what_is_made_can_be_read_back() -> None:
     """The four fields of the Secret belong together."""
     material = made()
-    read = read_material(material.bundle, material.authority_key, material.serving.pem, material.serving_key)
+    read = read_material(material.bundle, material.authority_key, served_by(material).pem, material.serving_key)
     assert read == material
+    begun = take_step(Step.START_OVER, None, NAMES, START, SHORT)
+    assert read_material(begun.bundle, begun.authority_key, b"", b"") == begun
 
 
 @pytest.mark.parametrize("field", ["authorities", "authority_key", "serving", "serving_key"])
@@ -61,13 +74,13 @@ def test_a_secret_whose_parts_do_not_belong_together_is_not_used(field: str, tex
     parts = {
         "authorities": material.bundle,
         "authority_key": material.authority_key,
-        "serving": material.serving.pem,
+        "serving": served_by(material).pem,
         "serving_key": material.serving_key,
     }
     others = {
         "authorities": other.bundle,
         "authority_key": other.authority_key,
-        "serving": other.serving.pem,
+        "serving": served_by(other).pem,
         "serving_key": other.serving_key,
     }
     parts[field] = text if isinstance(text, bytes) else others[field]
@@ -82,7 +95,7 @@ def test_the_serving_certificate_is_renewed_after_two_thirds_of_its_life() -> No
     assert step(material, after(401)) is Step.NEW_SERVING
     renewed = take_step(Step.NEW_SERVING, material, NAMES, after(401), SHORT)
     assert renewed.authorities == material.authorities
-    assert renewed.serving.ends == after(1001)
+    assert served_by(renewed).ends == after(1001)
     assert step(renewed, after(401)) is Step.NOTHING
 
 
@@ -98,7 +111,7 @@ def test_a_new_authority_is_trusted_before_it_signs_and_the_old_one_until_nobody
     assert step(both, after(2430)) is Step.NOTHING
     assert step(both, after(2432)) is Step.NEW_SERVING
     served = take_step(Step.NEW_SERVING, both, NAMES, after(2432), SHORT)
-    assert signed_by(served.serving, new)
+    assert signed_by(served_by(served), new)
     assert step(served, after(2491)) is Step.NOTHING
     assert step(served, after(2493)) is Step.DROP_OLD
     done = take_step(Step.DROP_OLD, served, NAMES, after(2493), SHORT)
@@ -123,6 +136,9 @@ def test_starting_over_keeps_trust_in_what_other_replicas_still_serve() -> None:
     published = before.bundle + ended.bundle
     again = take_step(Step.START_OVER, None, NAMES, after(5), SHORT, published=published)
     assert again.authorities[1:] == before.authorities
+    assert step(again, after(34)) is Step.NOTHING
+    assert step(again, after(36), trusted=False) is Step.NOTHING
+    assert step(again, after(36)) is Step.NEW_SERVING
     alone = take_step(Step.START_OVER, None, NAMES, after(5), SHORT, published=foreign)
     assert len(alone.authorities) == 1
 
@@ -139,26 +155,26 @@ def test_a_serving_certificate_never_outlives_its_authority() -> None:
 @given(
     pauses=st.lists(st.integers(1, 400), min_size=5, max_size=30),
     seen=st.lists(st.booleans(), min_size=30, max_size=30),
+    gone=st.lists(st.integers(0, 5).map(lambda drawn: drawn == 0), min_size=30, max_size=30),
 )
-def test_what_replicas_serve_is_trusted_at_every_moment(pauses: list[int], seen: list[bool]) -> None:
-    """However long rounds are apart, and although replicas load late, each serves what is trusted and has not ended.
+def test_what_replicas_serve_is_trusted_at_every_moment(pauses: list[int], seen: list[bool], gone: list[bool]) -> None:
+    """However long rounds are apart, although replicas load late, and whenever the Secret is deleted.
 
     A replica that does not look keeps the certificate of the round before; the configuration is as old as that too.
+    What has ended is served by nobody whom that could disturb: all that it was signed by has ended, or was off.
     """
     now = START
     material = made()
-    loaded, trusted = material.serving, material.authorities
-    for pause, loads in zip(pauses, seen, strict=False):
+    loaded, trusted = served_by(material), material.authorities
+    for pause, loads, is_gone in zip(pauses, seen, gone, strict=False):
         now += timedelta(seconds=pause)
-        before = material
-        found = next_step(material, NAMES, now, SHORT, trusted=trusted == material.authorities)
+        before, kept = material, None if is_gone else material
+        found = next_step(kept, NAMES, now, SHORT, trusted=trusted == material.authorities)
         if found is not Step.NOTHING:
-            material = take_step(found, material, NAMES, now, SHORT)
-        if found is Step.START_OVER:  # the machine was off for longer than the authority lives
-            loaded, trusted = material.serving, material.authorities
-            continue
+            published = b"".join(one.pem for one in trusted)
+            material = take_step(found, kept, NAMES, now, SHORT, published=published)
         # At its slowest a replica loads what the round before left, and the configuration arrives within a round.
-        loaded = material.serving if loads else before.serving
-        assert any(signed_by(loaded, authority) for authority in trusted)
+        loaded = (material if loads else before).serving or loaded
+        assert loaded.ends <= now or any(signed_by(loaded, authority) for authority in trusted)
         trusted = material.authorities
-        assert any(signed_by(loaded, authority) for authority in trusted)
+        assert loaded.ends <= now or any(signed_by(loaded, authority) for authority in trusted)

@@ -52,7 +52,8 @@ class SecretSource:
             secret = await self.kube.get(SECRETS.path(self.namespace, self.name))
         except NotFound:
             return None
-        return KeyPair(field_of(secret, SERVING), field_of(secret, SERVING_KEY))
+        pair = KeyPair(field_of(secret, SERVING), field_of(secret, SERVING_KEY))
+        return pair if pair.certificate else None  # the leader waits until its authority is trusted
 
 
 def field_of(secret: Json, name: str) -> bytes:

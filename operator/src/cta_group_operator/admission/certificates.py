@@ -37,6 +37,12 @@ class CertificateKeeper:
 
     async def round(self) -> Step:
         """Take the next step, if any; raises ApiError, after which the next round goes on."""
+        step = await self._step()
+        if step is Step.START_OVER:
+            await self._step()  # where nobody serves anything there is nothing to wait for
+        return step
+
+    async def _step(self) -> Step:
         now = datetime.fromisoformat(self.clock.utc_text())
         names, lifetimes = self.settings.server_names, self.settings.lifetimes
         secret = await self._secret()
@@ -48,7 +54,8 @@ class CertificateKeeper:
             trusted_now = b"".join(bundle for one in configurations for bundle in one.bundles)
             material = take_step(step, material, names, now, lifetimes, published=trusted_now)
             await self._write_secret(secret, material)
-            _log.info("certificates_changed", step=step.value, serving_until=material.serving.ends.isoformat())
+            until = material.serving.ends.isoformat() if material.serving is not None else None
+            _log.info("certificates_changed", step=step.value, serving_until=until)
         if material is not None:
             for configuration in configurations:
                 await publish(self.kube, configuration, material)
@@ -64,7 +71,7 @@ class CertificateKeeper:
         data = {
             AUTHORITIES: material.bundle,
             AUTHORITY_KEY: material.authority_key,
-            SERVING: material.serving.pem,
+            SERVING: material.serving.pem if material.serving is not None else b"",
             SERVING_KEY: material.serving_key,
         }
         encoded = {name: base64.b64encode(value).decode() for name, value in data.items()}
