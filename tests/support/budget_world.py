@@ -81,11 +81,13 @@ class BudgetWorld:
         self.servers.by_address[name] = ServerMetrics()
         return self.servers.by_address[name]
 
-    async def look(self, times: int = 1) -> None:
-        """Look at the Deployment, each time after the time between two looks."""
+    async def look(self, times: int = 1) -> float | None:
+        """Look at the Deployment, each time after the time between two looks; return when the next one is due."""
+        due = None
         for _ in range(times):
             self.clock.now += LOOK_SECONDS
-            await self.watch.look(DEPLOYMENT)
+            due = await self.watch.look(DEPLOYMENT)
+        return due
 
 
 def _versioned(view: Any, version: int) -> Any:

@@ -226,11 +226,9 @@ def a_reconciler(
     view: ClusterView,
     kube: FakeKube,
     servers: FakeServers | None = None,
-    again: list[Any] | None = None,
     refusals: Mapping[str, str] | None = None,
 ) -> WorkloadReconciler:
-    """Return a reconciler of that view; what it wants to look at again goes into ``again``."""
-    later: list[Any] = [] if again is None else again
+    """Return a reconciler of that view."""
     return WorkloadReconciler(
         view,
         kube,
@@ -239,5 +237,4 @@ def a_reconciler(
         denials=Denials(view, RESOURCE),
         refusals=refusals or {},
         servers=servers or FakeServers(),
-        look_again=lambda top, seconds: later.append((top, seconds)),
     )

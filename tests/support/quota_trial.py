@@ -117,7 +117,6 @@ class FreshOperator:
             events=EventWriter(api, clock, "trial"),
             denials=Denials(view, RESOURCE),
             read_limit=LimitConverter(RESOURCE).read,
-            look_again=lambda *_: None,  # a trial does not last so long
             resource_name=RESOURCE,
         )
         return cls(view, reconciler)

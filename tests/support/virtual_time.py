@@ -7,9 +7,11 @@ import asyncio
 import selectors
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 Answer = TypeVar("Answer")
+_BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 _THREAD_SECONDS = 5.0
 """A loop that is closed waits for a thread that ends its executor."""
 
@@ -51,6 +53,18 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         """Return seconds of virtual time."""
         return self._selector_of_time.now
+
+
+class VirtualClock:
+    """The operator's clock in virtual time: what a loop that runs says, and the time of day by that."""
+
+    def monotonic(self) -> float:
+        """Return seconds of virtual time."""
+        return asyncio.get_running_loop().time()
+
+    def utc_text(self) -> str:
+        """Return the moment, when virtual time began with the year 2026."""
+        return (_BEGINNING + timedelta(seconds=self.monotonic())).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def run_in_virtual_time(main: Coroutine[Any, Any, Answer]) -> Answer:

@@ -6,7 +6,16 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cta_group_core.turn import AGING_SECONDS, KEEP_AFTER_SECONDS, KEEP_SECONDS, STEPS_MOST, in_turn, kept_one, may_keep
+from cta_group_core.turn import (
+    AGING_SECONDS,
+    KEEP_AFTER_SECONDS,
+    KEEP_SECONDS,
+    STEPS_MOST,
+    in_turn,
+    kept_one,
+    may_keep,
+    turn_left_seconds,
+)
 
 
 @dataclass(frozen=True)
@@ -79,3 +88,13 @@ def test_room_is_kept_after_minutes_and_then_elsewhere() -> None:
     ages = [KEEP_AFTER_SECONDS + turn * KEEP_SECONDS for turn in range(4)]
     assert [kept_one("ab", age) for age in ages] == ["a", "b", None, "a"]
     assert kept_one("", KEEP_AFTER_SECONDS) is None
+
+
+@given(st.integers(0, 10**6), st.integers(0, 5))
+def test_what_is_kept_stays_until_its_turn_is_over(beyond: int, candidates: int) -> None:
+    """Until the moment that is told the same is kept, and at that moment another, or nothing."""
+    waited, keepable = KEEP_AFTER_SECONDS + beyond, [*range(candidates)]
+    left = turn_left_seconds(waited)
+    assert 0 < left <= KEEP_SECONDS
+    assert kept_one(keepable, waited + left - 1) == kept_one(keepable, waited)
+    assert (kept_one(keepable, waited + left) == kept_one(keepable, waited)) is (candidates == 0)

@@ -26,7 +26,6 @@ def an_explainer(world: BudgetWorld, kube: FakeKube) -> WorkloadReconciler:
         denials=Denials(world.view, RESOURCE),
         refusals={},
         servers=FakeServers(),
-        look_again=lambda *_: None,
         budgets=world.watch,
     )
 

@@ -122,14 +122,6 @@ class SlowClock(FakeClock):
         return self.now
 
 
-class TenPastMidnight(SystemClock):
-    """A clock whose time of day stands still."""
-
-    def utc_text(self) -> str:
-        """Return ten minutes past midnight."""
-        return "2026-01-01T00:10:00Z"
-
-
 def a_placement(
     view: ClusterView,
     kube: FakeKube,
@@ -224,21 +216,6 @@ async def test_pods_that_never_fit_do_not_hide_those_behind_them() -> None:
         await until(placement.planned.is_set, "everyone to be judged", 60)
     assert [path.rpartition("/")[2] for verb, path in kube.writes if verb == "json"] == ["behind"]
     assert len(placement.refusals) == 200
-
-
-async def test_room_is_kept_for_a_pod_that_has_waited_long() -> None:
-    """Small pods that came later do not take the room that a large one waits for; they take other room."""
-    view, kube = a_view(), FakeKube()
-    a_node(view, "n1", 32, 64)
-    placement = a_placement(view, kube, [], TenPastMidnight())
-    view.pods.put(a_pod("large", 96, created="2026-01-01T00:00:00Z"))
-    for number in range(3):
-        view.pods.put(a_pod(f"small-{number}", 32, created=f"2026-01-01T00:09:0{number}Z"))
-    async with running(placement):
-        await until(lambda: kube.writes and placement.planned.is_set(), "a release")
-    assert [path.rpartition("/")[2] for verb, path in kube.writes if verb == "json"] == ["small-0"]
-    assert "GPU 1 with 64 free is kept for team-a/large" in placement.refusals["pod-small-1"]
-    assert "is kept" not in placement.refusals["pod-large"]
 
 
 async def test_a_gate_that_somebody_else_took_off_is_told() -> None:

@@ -11,6 +11,8 @@ from cta_group_operator.clock import SystemClock
 from cta_group_operator.errors import ApiUnavailable, LeadershipLost
 from cta_group_operator.metrics import Metrics
 from cta_group_operator.reconcile.queue import WorkQueue
+from operator_world import until
+from virtual_time import VirtualClock, run_in_virtual_time
 
 
 async def run_until(queue: WorkQueue[str], done: asyncio.Event) -> None:
@@ -68,7 +70,7 @@ async def test_many_marks_are_one_round() -> None:
     queue = a_queue(work, concurrency=1)
     for _ in range(5):
         queue.mark("a")
-    queue.mark("last", 0.01)
+    queue.mark("last")
     await run_until(queue, done)
     assert seen == ["a", "last"]
     assert queue.is_idle
@@ -175,10 +177,61 @@ async def test_a_queue_at_rest_keeps_nothing() -> None:
         done.set()
 
     queue = a_queue(work)
-    queue.mark("before", 0.01)
+    queue.mark("before")
     queue.rest()
     queue.mark("meanwhile")
     queue.wake()
-    queue.mark("after", 0.02)
+    queue.mark("after")
     await run_until(queue, done)
     assert seen == ["after"]
+
+
+async def test_a_round_that_had_not_begun_when_the_lease_was_lost_begins_with_the_next() -> None:
+    """A group that ends cancels its newest task before the first step; such a key is not taken for one that runs."""
+    loses, done, seen = asyncio.Event(), asyncio.Event(), list[str]()
+
+    async def work(key: str) -> None:
+        if key == "loses":
+            await loses.wait()
+            raise LeadershipLost("another leads")
+        seen.append(key)
+        done.set()
+
+    queue = a_queue(work)
+    queue.mark("loses")
+    led = asyncio.ensure_future(queue.run())
+    await until(lambda: not queue.is_idle and not queue._due, "the round that loses the lease")
+    loses.set()
+    queue.mark("behind")
+    with pytest.raises(ExceptionGroup):
+        await led
+    assert (seen, queue.depth, queue._running) == ([], 2, {})
+    queue.rest()
+    queue.wake()
+    queue.mark("behind")
+    await run_until(queue, done)
+    assert seen == ["behind"]
+
+
+def test_what_time_brings_about_is_not_used_up_by_what_happens_before() -> None:
+    """A round says when its key is due though nothing happens, and so does each one that comes earlier."""
+
+    async def rounds() -> list[float]:
+        clock, starts = VirtualClock(), list[float]()
+
+        async def work(_: str) -> float | None:
+            starts.append(clock.monotonic())
+            return 300.0 - clock.monotonic() if clock.monotonic() < 300 else None
+
+        queue = WorkQueue[str]("quota", work, clock=clock, metrics=Metrics("test"), settle_seconds=2.0)
+        running = asyncio.ensure_future(queue.run())
+        queue.mark("a")
+        await asyncio.sleep(10)
+        queue.mark("a")
+        await asyncio.sleep(90)
+        queue.mark_soon("a")
+        await asyncio.sleep(1000)
+        running.cancel()
+        return starts
+
+    assert run_in_virtual_time(rounds()) == [0, 10, 102, 300]

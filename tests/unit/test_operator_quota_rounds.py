@@ -18,10 +18,8 @@ LIMIT = "/api/v1/namespaces/{}/resourcequotas/cta-group"
 STATUS = "/apis/ctagroup.dev/v1alpha1/ctaquotas/q/status"
 
 
-def reconciler(
-    view: ClusterView, kube: FakeKube, clock: FakeClock | None = None, later: list[float] | None = None
-) -> QuotaReconciler:
-    """Return a reconciler of that view; ``later`` gets the seconds after which it wants to look again."""
+def reconciler(view: ClusterView, kube: FakeKube, clock: FakeClock | None = None) -> QuotaReconciler:
+    """Return a reconciler of that view."""
     return QuotaReconciler(
         view,
         kube,
@@ -30,7 +28,6 @@ def reconciler(
         events=EventWriter(kube, FakeClock(), "me"),
         denials=Denials(view, RESOURCE),
         read_limit=READ_LIMIT,
-        look_again=lambda _, seconds: (later if later is not None else []).append(seconds),
         resource_name=RESOURCE,
     )
 
@@ -97,18 +94,15 @@ async def test_quotas_that_wait_for_each_other_let_go() -> None:
 
 async def test_charges_without_pods_are_told_when_they_last() -> None:
     """What is charged to no pod is told after a while, not while the cluster's own count follows a moment later."""
-    view, kube, clock, later = a_view("a"), FakeKube(), FakeClock(), list[float]()
+    view, kube, clock = a_view("a"), FakeKube(), FakeClock()
     view.quotas.put(a_quota("q", 64, "a"))
     view.limits.put(a_limit("a", "q", 64, used=32))
-    quotas = reconciler(view, kube, clock, later)
-    await quotas.reconcile("q")
-    assert (stale_in(kube), later) == ("False", [15.0])
+    quotas = reconciler(view, kube, clock)
+    assert (await quotas.reconcile("q"), stale_in(kube)) == (15.0, "False")
     clock.now += 15
-    await quotas.reconcile("q")
-    assert (stale_in(kube), later) == ("True", [15.0])
+    assert (await quotas.reconcile("q"), stale_in(kube)) == (None, "True")
     view.limits.put(replace(a_limit("a", "q", 64), resource_version="2"))
-    await quotas.reconcile("q")
-    assert (stale_in(kube), later) == ("False", [15.0])
+    assert (await quotas.reconcile("q"), stale_in(kube)) == (None, "False")
 
 
 async def test_a_namespace_that_came_back_is_not_told_at_once() -> None:

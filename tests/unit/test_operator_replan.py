@@ -1,5 +1,6 @@
 """Released pods that the scheduler cannot bind: who is deleted, who is only told, and where the next one goes."""
 
+import asyncio
 from dataclasses import replace
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from cta_group_core.avoided import AVOIDED_SECONDS, KEPT_MOST, Avoided
 from cta_group_core.ids import NodeName
 from cta_group_operator.clock import SystemClock
+from cta_group_operator.errors import Forbidden
 from cta_group_operator.metrics import Metrics
 from cta_group_operator.ports import KubeApi, PodView
 from cta_group_operator.reconcile.events import EventWriter
@@ -102,6 +104,59 @@ async def test_a_pod_that_was_bound_meanwhile_stays() -> None:
     assert not [write for write in kube.writes if write.startswith("delete")]
 
 
+class RefusingKube(FakeKube):
+    """Refuses each deletion, by somebody's policy."""
+
+    refused = 0
+
+    async def delete(self, path: str, resource_version: str | None = None) -> None:
+        """Refuse."""
+        del resource_version
+        self.refused += 1
+        raise Forbidden(f"DELETE {path}: no")
+
+
+async def test_a_pod_that_may_not_be_deleted_keeps_no_node_from_others() -> None:
+    """The nodes are left out because a pod is replaced; where it stays, others of its controller may go there."""
+    view, kube = a_view(), RefusingKube()
+    a_node(view, "n1", 128)
+    placement = a_placement(view, kube)
+    async with running(placement):
+        view.pods.put(stuck("first"))
+        await until(lambda: kube.refused >= 1, "the deletion to be refused")
+        view.pods.put(a_pod("second", owner=OWNER))
+        await until(lambda: ("json", f"{PATH}second") in kube.writes, "the release of another one")
+
+
+class SlowKube(RefusingKube):
+    """Refuses a deletion when it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answer = asyncio.Event()
+
+    async def delete(self, path: str, resource_version: str | None = None) -> None:
+        """Wait, then refuse."""
+        self.refused += 1
+        await self.answer.wait()
+        await super().delete(path, resource_version)
+
+
+async def test_the_next_one_may_come_before_the_deletion_is_answered() -> None:
+    """The nodes are left out meanwhile; when the answer is a refusal who waits is planned again."""
+    view, kube = a_view(), SlowKube()
+    a_node(view, "n1", 128)
+    placement = a_placement(view, kube)
+    async with running(placement):
+        view.pods.put(stuck("first"))
+        await until(lambda: kube.refused >= 1, "the deletion to be sent")
+        view.pods.put(a_pod("second", owner=OWNER))
+        await until(lambda: "pod-second" in placement.refusals, "the refusal of the next one")
+        assert "n1: tried, and the scheduler said" in placement.refusals["pod-second"]
+        kube.answer.set()
+        await until(lambda: ("json", f"{PATH}second") in kube.writes, "the release of the next one")
+
+
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
@@ -159,6 +214,18 @@ def test_a_node_is_left_out_for_a_while_and_for_its_key_only() -> None:
     assert avoided.of("other", 0.0) == {}
     assert avoided.of("web", AVOIDED_SECONDS) == {"n2": "no disk"}
     assert avoided.of("web", AVOIDED_SECONDS + 100) == {}
+
+
+def test_when_the_next_node_counts_again_is_known() -> None:
+    """The first of all, whichever key it is left out for; nothing when nothing is left out."""
+    avoided = Avoided()
+    assert avoided.left_seconds(0.0) is None
+    avoided.add("web", [NodeName("n1")], "no cpu", 0.0)
+    avoided.add("web", [NodeName("n2")], "no disk", 100.0)
+    avoided.add("other", [NodeName("n1")], "no cpu", 50.0)
+    assert avoided.left_seconds(10.0) == AVOIDED_SECONDS - 10
+    assert avoided.left_seconds(AVOIDED_SECONDS) == 50
+    assert avoided.left_seconds(AVOIDED_SECONDS + 100) is None
 
 
 def test_what_is_left_out_is_bounded() -> None:

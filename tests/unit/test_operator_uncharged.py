@@ -42,7 +42,6 @@ class World:
             events=EventWriter(self.kube, FakeClock(), "me"),
             denials=Denials(self.view, RESOURCE),
             read_limit=READ_LIMIT,
-            look_again=lambda *_: None,
             resource_name=RESOURCE,
         )
 

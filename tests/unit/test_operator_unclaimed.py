@@ -20,11 +20,11 @@ def released(name: str, **changes: Any) -> PodView:
     return a_pod(name, **{"gates": (), "terms": terms, "scheduler": "batch", **changes})
 
 
-def a_world() -> tuple[ClusterView, FakeClock, Unclaimed, list[float]]:
-    """Return a node n1, a clock, what judges, and when it wants to look again."""
-    view, clock, asked = a_view(), FakeClock(), list[float]()
+def a_world() -> tuple[ClusterView, FakeClock, Unclaimed]:
+    """Return a node n1, a clock, and what judges."""
+    view, clock = a_view(), FakeClock()
     a_node(view, "n1", 128)
-    return view, clock, Unclaimed(view, clock, asked.append), asked
+    return view, clock, Unclaimed(view, clock)
 
 
 def in_flight(view: ClusterView, unclaimed: Unclaimed) -> tuple[int, ...]:
@@ -34,15 +34,17 @@ def in_flight(view: ClusterView, unclaimed: Unclaimed) -> tuple[int, ...]:
 
 
 def test_room_is_kept_for_a_while() -> None:
-    """Then it is free for others, placement is asked to look again by then, and the words say which scheduler."""
-    view, clock, unclaimed, asked = a_world()
+    """Then it is free for others, whoever asks when that will be is told, and the words say which scheduler."""
+    view, clock, unclaimed = a_world()
     pod = released("p")
     view.pods.put(pod)
-    assert asked == [UNCLAIMED_SECONDS]
+    assert unclaimed.left_seconds() == UNCLAIMED_SECONDS
     clock.now += UNCLAIMED_SECONDS - 1
     assert (in_flight(view, unclaimed), unclaimed.words_for(pod)) == ((32,), "")
+    assert (unclaimed.left_seconds(), unclaimed.news()) == (1, [])
     clock.now += 1
     assert in_flight(view, unclaimed) == ()
+    assert (unclaimed.left_seconds(), unclaimed.news(), unclaimed.news()) == (None, [pod], [])
     assert unclaimed.words_for(pod) == (
         "scheduler batch has not taken it for 5 minutes, so no room is kept; is it running?"
     )
@@ -50,7 +52,7 @@ def test_room_is_kept_for_a_while() -> None:
 
 def test_a_pod_that_is_bound_after_all_holds_its_room() -> None:
     """Whoever bound it, the node's kubelet will be asked for its groups."""
-    view, clock, unclaimed, _ = a_world()
+    view, clock, unclaimed = a_world()
     pod = released("p")
     view.pods.put(pod)
     clock.now += UNCLAIMED_SECONDS
@@ -60,18 +62,18 @@ def test_a_pod_that_is_bound_after_all_holds_its_room() -> None:
 
 def test_kubernetes_own_scheduler_is_waited_for() -> None:
     """It says what it cannot bind; gated pods are not its business, nor are ended ones."""
-    view, clock, unclaimed, asked = a_world()
+    view, clock, unclaimed = a_world()
     view.pods.put(released("usual", scheduler="default-scheduler"))
     view.pods.put(a_pod("gated", scheduler="batch"))
     view.pods.put(released("over", phase="Failed"))
     clock.now += 10 * UNCLAIMED_SECONDS
     assert not any(unclaimed.is_unclaimed(pod) for pod in view.pods)
-    assert asked == []
+    assert unclaimed.left_seconds() is None
 
 
 def test_nothing_is_kept_of_pods_that_are_gone() -> None:
     """A pod of the same name that comes later has its own time."""
-    view, clock, unclaimed, _ = a_world()
+    view, clock, unclaimed = a_world()
     view.pods.put(released("p"))
     clock.now += UNCLAIMED_SECONDS
     view.pods.remove(("team-a", "p"))

@@ -43,6 +43,13 @@ class Avoided:
             del self._nodes[key]
         return {node: words for node, (_, words) in current.items()}
 
+    def left_seconds(self, now: float) -> float | None:
+        """Return when the first of all nodes that are left out counts again; None while there is none."""
+        for key in list(self._nodes):
+            self.of(key, now)
+        times = [when for known in self._nodes.values() for when, _ in known.values()]
+        return AVOIDED_SECONDS - (now - min(times)) if times else None
+
     def __bool__(self) -> bool:
         """Tell whether anything may be left out: most of the time nothing is."""
         return bool(self._nodes)

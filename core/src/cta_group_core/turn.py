@@ -42,6 +42,11 @@ def may_keep(waited_seconds: float) -> bool:
     return waited_seconds >= KEEP_AFTER_SECONDS
 
 
+def turn_left_seconds(waited_seconds: float) -> float:
+    """Return when :func:`kept_one` says something else of a pod for which room may be kept: above 0 seconds."""
+    return KEEP_SECONDS - (waited_seconds - KEEP_AFTER_SECONDS) % KEEP_SECONDS
+
+
 def kept_one(candidates: Sequence[Item], waited_seconds: float) -> Item | None:
     """Return which of several is kept, the best first, for a pod that has waited so long; None when nothing is."""
     turn = int((waited_seconds - KEEP_AFTER_SECONDS) // KEEP_SECONDS) % (len(candidates) + 1)

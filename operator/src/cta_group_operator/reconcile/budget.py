@@ -106,13 +106,13 @@ class BudgetWatch:
             if self.is_on and one is not None and one.budget is not None:
                 self.queue.mark(self._view.top_owner(one.ref, one.owner))
 
-    async def look(self, top: ObjectRef) -> None:
-        """Read the servers of one workload and judge what they tell; afterwards comes another look."""
+    async def look(self, top: ObjectRef) -> float | None:
+        """Read the servers of one workload and judge what they tell; return the seconds until the next look."""
         budget = budget_of(top, self._view)
         if budget is None:
             if self._watched.pop(top.uid, None) is not None:
                 self._tell(top)
-            return
+            return None
         state = self._watched.setdefault(top.uid, _Watched(top))
         state.newest = await self._judge(state, budget)
         now = self._clock.monotonic()
@@ -120,7 +120,8 @@ class BudgetWatch:
         if worth_telling(state.told, state.newest, is_fresh=is_fresh):
             state.told, state.told_at = state.newest, now
             self._tell(top)
-        self.queue.mark(top, self._seconds * min(_MOST_DELAY, 2 ** min(state.silent, 10)))
+        delay: int = min(_MOST_DELAY, 2 ** min(state.silent, 10))
+        return self._seconds * delay
 
     async def _judge(self, state: _Watched, budget: BudgetView) -> BudgetReport:
         try:

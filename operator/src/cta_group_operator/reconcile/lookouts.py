@@ -18,7 +18,7 @@ from cta_group_operator.settings import Settings
 
 
 class Lookouts:
-    """All of them. ``plan_again``: called with the seconds after which placement is to look at its pods again."""
+    """All of them. ``plan_again``: called when placement is to look at its pods again."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class Lookouts:
         events: EventWriter,
         read_pod: ReadPod,
         advise: AdvisePod,
-        plan_again: Callable[[float], None],
+        plan_again: Callable[[], None],
     ) -> None:
         self._gateless = settings.gateless_schedulers
         self.refused = RefusedPods(
@@ -46,7 +46,7 @@ class Lookouts:
             read=read_pod,
             advise=advise,
             period_seconds=settings.slipped_pods_seconds,
-            found_gone=lambda: plan_again(0.0),
+            found_gone=plan_again,
         )
         self.stale = StaleNodes(
             view,
@@ -55,9 +55,9 @@ class Lookouts:
             metrics=metrics,
             stale_seconds=settings.stale_node_seconds,
             is_gone=self.slipped.is_gone,
-            became=lambda: plan_again(0.0),
+            became=plan_again,
         )
-        self.unclaimed = Unclaimed(view, clock, plan_again)
+        self.unclaimed = Unclaimed(view, clock)
 
     @property
     def queues(self) -> dict[str, WorkQueue[Any]]:
@@ -73,7 +73,10 @@ class Lookouts:
         self.refused.mark_everything()
         self.slipped.mark_everything()
         self.stale.mark_everything()
-        self.unclaimed.begin()
+
+    def forget(self) -> None:
+        """Forget what only a leader finds out; what every replica hears stays."""
+        self.slipped.forget()
 
     def words_for(self, pod: PodView) -> str:
         """Return why a pod that has no node waits, if it is for one of these; else empty."""

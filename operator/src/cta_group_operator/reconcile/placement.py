@@ -6,15 +6,12 @@ The patches go out several at a time; until the watch shows a pod released, its 
 
 import asyncio
 from collections import ChainMap
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from cta_group_core.ids import NodeName
-from cta_group_core.kept_room import keepable
 from cta_group_core.names import GATE_PLACEMENT
-from cta_group_core.node_choice import NodeOffer, refusal, safe_nodes
-from cta_group_core.turn import KEPT_MOST, kept_one, may_keep
+from cta_group_core.node_choice import refusal, safe_nodes
 from cta_group_operator.errors import Conflict, NotFound, Rejected
 from cta_group_operator.logs import EventLog
 from cta_group_operator.metrics import Metrics
@@ -22,13 +19,16 @@ from cta_group_operator.ports import Clock, CtaNodeView, KubeApi, PodView
 from cta_group_operator.reconcile.demand_reader import DemandReader
 from cta_group_operator.reconcile.events import EventWriter
 from cta_group_operator.reconcile.in_flight import Offers, Promise, is_gated
+from cta_group_operator.reconcile.next_look import NextLook
 from cta_group_operator.reconcile.pod_reports import PodReports
 from cta_group_operator.reconcile.queue import WorkQueue
 from cta_group_operator.reconcile.refusals import RefusalWords
 from cta_group_operator.reconcile.release import nodes_to_pin, release_patch
 from cta_group_operator.reconcile.replan import Replan
+from cta_group_operator.reconcile.round import Round
 from cta_group_operator.reconcile.showing import SHOWN, Showing
 from cta_group_operator.reconcile.turns import Turns
+from cta_group_operator.reconcile.unclaimed import Unclaimed
 from cta_group_operator.reconcile.view import ClusterView, Room
 from cta_group_operator.reconcile.waits import Waits
 from cta_group_operator.resources import PODS
@@ -42,15 +42,9 @@ _TURN_SECONDS: Final = 0.01
 """After so long the rest of the process gets a turn: the lease, the watches, admission."""
 _ROUND_SECONDS: Final = 0.5
 """A round that takes longer ends, and the next one goes on with what has changed meanwhile."""
-
-
-@dataclass(slots=True)
-class _Round:
-    """What one round has decided so far."""
-
-    found: Offers
-    refused: set[object] = field(default_factory=set)
-    kept: int = 0
+_PLAN_SPACING_SECONDS: Final = 0.05
+_CHANGE_ARRIVES_SECONDS: Final = 0.2
+"""The watch shows what changed about a pod so soon after its patch was refused."""
 
 
 class Placement:
@@ -68,26 +62,28 @@ class Placement:
         tell: Callable[[PodView], None],
         wait_of: Callable[[PodView], float] = lambda _: 0.0,
         room_of: Callable[[CtaNodeView], Room] | None = None,
-        is_unclaimed: Callable[[PodView], bool] = lambda _: False,
+        unclaimed: Unclaimed | None = None,
     ) -> None:
-        """``wait_of``: seconds that a pod is not to be placed yet. The others: as of :class:`Offers`."""
+        """``wait_of``: seconds that a pod is not to be placed yet. ``room_of``: as of :class:`Offers`."""
         self._view = view
         self._api = api
         self._metrics = metrics
         self._enabled = settings.placement
         self._wait_of = wait_of
         self._room_of = room_of
-        self._is_unclaimed = is_unclaimed
+        self._unclaimed = unclaimed or Unclaimed(view, clock)
         self._gateless = settings.gateless_schedulers
         self._clock = clock
         self._promises: dict[str, Promise] = {}
-        self._words = RefusalWords(clock, self._plan_again)
-        self._turns = Turns(clock)
-        self._demand = DemandReader(view, clock)
+        self._tell = tell
+        self._next_look = NextLook(clock)
+        self._words = RefusalWords(clock, self._next_look.ask)
         self._waits = Waits(clock, metrics)
-        self._showing = Showing(clock, events, settings.scale_up_after_seconds, self._plan_again)
+        self._turns = Turns(self._waits.seconds)
+        self._demand = DemandReader(view, clock)
+        self._showing = Showing(clock, events, settings.scale_up_after_seconds, self._next_look.ask)
         self._replan = Replan(
-            view, api, clock, settings=settings, metrics=metrics, events=events, plan_again=self._plan_again, tell=tell
+            view, api, clock, settings=settings, metrics=metrics, events=events, plan_again=self.plan_again, tell=tell
         )
         self._reports = PodReports(view, clock, metrics=metrics, events=events, tell=tell)
         self.refusals = self._reports.refusals
@@ -96,7 +92,13 @@ class Placement:
         self.planned = asyncio.Event()
         """Set when every waiting pod was judged once in this process: from then on ``refusals`` are complete."""
         self.plans = WorkQueue[str](
-            "placement", self._plan, clock=clock, metrics=metrics, concurrency=1, spacing_seconds=0.05
+            "placement",
+            self._plan,
+            clock=clock,
+            metrics=metrics,
+            concurrency=1,
+            spacing_seconds=_PLAN_SPACING_SECONDS,
+            settle_seconds=_CHANGE_ARRIVES_SECONDS,
         )
         self.releases = WorkQueue[str](
             "placement", self._release, clock=clock, metrics=metrics, concurrency=_PATCHES_AT_ONCE
@@ -118,6 +120,7 @@ class Placement:
         self._showing.forget()
         self._replan.forget()
         self._reports.clear()
+        self._next_look.take()
         self.planned.clear()
 
     @property
@@ -132,8 +135,9 @@ class Placement:
         self._replan.begin()
         self.plans.mark(PLAN)
 
-    def _plan_again(self, after_seconds: float) -> None:
-        self.plans.mark(PLAN, after_seconds)
+    def plan_again(self) -> None:
+        """Look at every pod that waits."""
+        self.plans.mark(PLAN)
 
     def _pod_changed(self, before: PodView | None, after: PodView | None) -> None:
         gone = before is not None and (after is None or after.ref.uid != before.ref.uid)
@@ -154,13 +158,23 @@ class Placement:
         if self._enabled and not ours and not after.is_over:
             self._reports.gate_is_gone(after)
 
-    async def _plan(self, _: str) -> None:
+    async def _plan(self, _: str) -> float | None:
+        """Decide who waits; return the seconds after which time alone would have it decided otherwise."""
         waiting = self._turns.next_round(pod for pod in self._view.pods if self._may_release(pod))
-        if not waiting:
-            self.planned.set()
-            return
+        if waiting and not await self._decide_all(waiting):
+            return 0.0  # the rest over a newer snapshot
+        self._turns.complete()
+        self.planned.set()
+        for pod in self._unclaimed.news():
+            self._tell(pod)
+        self._next_look.ask(self._unclaimed.left_seconds())
+        self._next_look.ask(self._replan.left_seconds())
+        return self._next_look.take()
+
+    async def _decide_all(self, waiting: Iterable[PodView]) -> bool:
+        """Decide pods in this order; return False when that takes too long for one round."""
         promises, demand = self._promises if self._enabled else {}, self._demand.now()
-        this = _Round(Offers(self._view, promises, self._room_of, demand, self._is_unclaimed))
+        this = Round(Offers(self._view, promises, self._room_of, demand, self._unclaimed.is_unclaimed))
         begun = turn = self._clock.monotonic()
         self._waits.begin(waiting)
         for pod in waiting:
@@ -168,24 +182,22 @@ class Placement:
                 await asyncio.sleep(0)
                 turn = self._clock.monotonic()
             if now - begun > _ROUND_SECONDS:
-                self.plans.mark(PLAN)  # the rest over a newer snapshot
-                return
+                return False
             self._turns.judged(pod)
             self._decide(pod, this)
-        self._turns.complete()
-        self.planned.set()
+        return True
 
     def _may_release(self, pod: PodView) -> bool:
         """Tell whether our gate is the last one. A pod that others hold back would only keep room from others."""
         if pod.gates != (GATE_PLACEMENT,) or pod.ref.uid in self._promises or pod.deleting:
             return False
         if (wait_seconds := self._wait_of(pod)) > 0:
-            self.plans.mark(PLAN, wait_seconds)
+            self._next_look.ask(wait_seconds)
             self._reports.forget(pod)  # it waits for something else now
             return False
         return True
 
-    def _decide(self, pod: PodView, this: _Round) -> None:
+    def _decide(self, pod: PodView, this: Round) -> None:
         """Decide one pod. Equal pods are refused once: room only shrinks during a round."""
         if self._view.pods.get(pod.ref.name, pod.ref.namespace) is not pod:
             return  # it changed while this round paused; that change has marked the next one
@@ -208,17 +220,7 @@ class Placement:
             return
         words = self._words.of(alike, lambda: refusal(pod.terms, pod.requests, offers))
         self._reports.refuse(pod, "; ".join(filter(None, (words, hidden))))
-        self._keep_room(pod, this, offers)
-
-    def _keep_room(self, pod: PodView, this: _Round, offers: list[NodeOffer]) -> None:
-        """Keep room from those behind a pod that has waited long."""
-        waited = self._turns.waited_seconds(pod)
-        if this.kept == KEPT_MOST or not may_keep(waited):
-            return
-        kept = kept_one(keepable(pod.terms, pod.requests, offers), waited)
-        if kept is not None:
-            this.found.keep(kept, f"{pod.ref.namespace}/{pod.ref.name}")
-            this.kept += 1
+        self._next_look.ask(this.keep_room(pod, self._waits.seconds(pod), offers))
 
     def _promise(self, pod: PodView, nodes: tuple[NodeName, ...]) -> None:
         self._promises[pod.ref.uid] = Promise(pod, nodes)
@@ -238,7 +240,7 @@ class Placement:
             # The pod is another than the one decided on: forget the promise; what changed comes through the watch.
             _log.debug("release_outdated", pod=pod.ref, cause=changed)
             self._promises.pop(uid, None)
-            self.plans.mark(PLAN, 0.2)
+            self.plans.mark_soon(PLAN)
             return
         self._metrics.released.inc()
         self._waits.end(uid)

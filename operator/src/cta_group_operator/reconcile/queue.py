@@ -2,6 +2,9 @@
 
 A key that is marked while its round runs gets another round afterwards, so that no change is missed; a key that is
 marked often has rounds at least ``spacing_seconds`` apart.
+
+Marks are for what happened. What time alone brings about is no mark, since a round that comes earlier would use it up:
+each round says when its key is to be looked at again although nothing happens, from the state that it found.
 """
 
 import asyncio
@@ -25,19 +28,25 @@ class WorkQueue(Generic[Key]):
     def __init__(
         self,
         kind: str,
-        work: Callable[[Key], Awaitable[None]],
+        work: Callable[[Key], Awaitable[float | None]],
         *,
         clock: Clock,
         metrics: Metrics,
         concurrency: int = 8,
         spacing_seconds: float = 0.0,
+        settle_seconds: float = 0.0,
     ) -> None:
+        """``work``: one round; returns the seconds after which time alone calls for another, None for never.
+
+        ``settle_seconds``: how long :meth:`mark_soon` waits.
+        """
         self._kind = kind
         self._work = work
         self._clock = clock
         self._metrics = metrics
         self._concurrency = concurrency
         self._spacing_seconds = spacing_seconds
+        self._settle_seconds = settle_seconds
         self._due: dict[Key, float] = {}
         self._started: dict[Key, float] = {}
         self._failures: dict[Key, int] = {}
@@ -59,8 +68,16 @@ class WorkQueue(Generic[Key]):
         self._takes_marks = True
         self._progress = self._clock.monotonic()
 
-    def mark(self, key: Key, after_seconds: float = 0.0) -> None:
-        """Have a round for ``key``, not before ``after_seconds``; an earlier appointment stays."""
+    def mark(self, key: Key) -> None:
+        """Have a round for ``key`` that sees what is so now."""
+        self._appoint(key, 0.0)
+
+    def mark_soon(self, key: Key) -> None:
+        """Have it a moment later, when what belongs to the change has arrived too. A round that comes first will do."""
+        self._appoint(key, self._settle_seconds)
+
+    def _appoint(self, key: Key, after_seconds: float) -> None:
+        """Have a round not before ``after_seconds``; an earlier appointment stays, and its round makes the next."""
         if not self._takes_marks:
             return
         now = self._clock.monotonic()
@@ -96,15 +113,24 @@ class WorkQueue(Generic[Key]):
 
         Raises LeadershipLost, in a group, when a round does: no key can be worked on any more.
         """
-        async with asyncio.TaskGroup() as rounds:
-            while True:
-                self._changed.clear()
-                next_due = self._start_due(rounds)
-                try:
-                    async with asyncio.timeout(next_due):
-                        await self._changed.wait()
-                except TimeoutError:
-                    continue
+        try:
+            async with asyncio.TaskGroup() as rounds:
+                while True:
+                    self._changed.clear()
+                    next_due = self._start_due(rounds)
+                    try:
+                        async with asyncio.timeout(next_due):
+                            await self._changed.wait()
+                    except TimeoutError:
+                        continue
+        finally:
+            self._take_back()
+
+    def _take_back(self) -> None:
+        """Mark what was to run and did not even begin: a group that ends cancels such tasks without running them."""
+        for key in self._running:
+            self.mark(key)
+        self._running.clear()
 
     def _start_due(self, rounds: asyncio.TaskGroup) -> float | None:
         """Start what is due and may run; return seconds until the next appointment, None when there is none."""
@@ -122,7 +148,7 @@ class WorkQueue(Generic[Key]):
     async def _round(self, key: Key) -> None:
         try:
             with self._metrics.reconcile_seconds.labels(kind=self._kind).time():
-                await self._work(key)
+                again_seconds = await self._work(key)
         except (LeadershipLost, asyncio.CancelledError):
             self.mark(key)
             raise
@@ -137,9 +163,11 @@ class WorkQueue(Generic[Key]):
             self._again(key)
         else:
             self._failures.pop(key, None)
+            if again_seconds is not None:
+                self._appoint(key, again_seconds)
         finally:
             self._progress = self._clock.monotonic()
-            del self._running[key]
+            self._running.pop(key, None)
             self._forget_start_of(key)
             self._changed.set()
 
@@ -147,7 +175,7 @@ class WorkQueue(Generic[Key]):
         self._metrics.reconcile_errors.labels(kind=self._kind).inc()
         count = self._failures[key] = self._failures.get(key, 0) + 1
         shortest, longest = _RETRY_SECONDS
-        self.mark(key, min(longest, shortest * 2 ** min(count - 1, 10)))
+        self._appoint(key, min(longest, shortest * 2 ** min(count - 1, 10)))
 
     def _forget_start_of(self, key: Key) -> None:
         """Keep the start of a round only as long as it can delay another, so that deleted objects leave nothing."""

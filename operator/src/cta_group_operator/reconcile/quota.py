@@ -1,7 +1,5 @@
 """CTAQuotas become ResourceQuotas: read the cohort, decide, write what may be written now, tell the status once."""
 
-from collections.abc import Callable
-
 from cta_group_core.conditions import merge_conditions
 from cta_group_core.quota import QuotaStatus
 from cta_group_operator.errors import Conflict, Forbidden, NotFound, Rejected
@@ -25,10 +23,7 @@ _log = EventLog(__name__)
 
 
 class QuotaReconciler:
-    """One round a cohort, or a CTAQuota of no cohort. Rounds must not overlap: namespaces move between cohorts.
-
-    ``look_again``: has another round for a key after some seconds.
-    """
+    """One round a cohort, or a CTAQuota of no cohort. Rounds must not overlap: namespaces move between cohorts."""
 
     def __init__(
         self,
@@ -40,7 +35,6 @@ class QuotaReconciler:
         events: EventWriter,
         denials: Denials,
         read_limit: ReadLimit,
-        look_again: Callable[[str, float], None],
         resource_name: str,
     ) -> None:
         self._view = view
@@ -53,20 +47,22 @@ class QuotaReconciler:
         self._waker = Waker(view, api, metrics, denials)
         self._charges = Charges(view, clock)
         self._uncharged = UnchargedHolders(view, clock)
-        self._look_again = look_again
         self._resource_name = resource_name
         self._written = LastWritten[QuotaStatus]()
         self._stuck: set[str] = set()
         """CTAQuotas that waited for room when they were looked at last."""
 
-    async def reconcile(self, key: str) -> None:
-        """Bring ResourceQuotas and status of the CTAQuotas of ``key`` to what they should be, as far as is safe now."""
+    async def reconcile(self, key: str) -> float | None:
+        """Bring ResourceQuotas and status of the CTAQuotas of ``key`` to what they should be, as far as is safe now.
+
+        Return the seconds after which another round would tell more though nothing happens; None: it would not.
+        """
         snapshot = self._observer.look(key)
         if not snapshot.quotas:
             self._stuck.discard(key)
             self._charges.drop(key)
             await self._remove_all(key)
-            return
+            return None
         if snapshot.plan.writes or snapshot.victims:
             for limit in await self._limits.read_all():
                 self._view.limits.put(limit)
@@ -74,7 +70,7 @@ class QuotaReconciler:
         self._note_stuck(snapshot)
         refused = await self._act(key, snapshot)
         if snapshot.plan.writes and not any(refused.values()):
-            return  # the writes come back as events, and the round after them tells the status
+            return None  # the writes come back as events, and the round after them tells the status
         for quota in snapshot.quotas:
             name = quota.ref.name
             await self._tell(
@@ -88,10 +84,8 @@ class QuotaReconciler:
                     resource_name=self._resource_name,
                 ),
             )
-        seconds = self._charges.seconds_left(snapshot.scopes)
-        if seconds is not None:
-            self._look_again(key, seconds)
         await self._waker.wake_in(_at_their_limits(snapshot))
+        return self._charges.seconds_left(snapshot.scopes)
 
     def forget(self) -> None:
         """Start afresh: another replica may have decided meanwhile."""

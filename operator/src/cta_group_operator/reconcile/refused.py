@@ -94,19 +94,20 @@ class RefusedPods:
         if len(self._streaks) > _MOST_STREAKS:
             self._streaks = {uid: streak for uid, streak in self._streaks.items() if not streak.is_over(now)}
 
-    async def _reconcile(self, key: str) -> None:
+    async def _reconcile(self, key: str) -> float | None:
+        """Tell of the refused pods of one controller; return the seconds until the newest may go too."""
         refused = sorted(self._refused(key), key=self._age)
         for pod in refused:
             await self._tell(pod)
         if self._keep or not refused or refused[-1].owner is None:
-            return
+            return None
         for pod in refused[:-1]:
             await self._delete(pod)
         left = self._counted[refused[-1].ref.uid] + self._kept_seconds(refused[-1]) - self._clock.monotonic()
         if left > 0:
-            self.queue.mark(key, left)
-        else:
-            await self._delete(refused[-1])
+            return left
+        await self._delete(refused[-1])
+        return None
 
     def _age(self, pod: PodView) -> tuple[float, str, str]:
         """Return what sorts the oldest first: Kubernetes tells the creation in whole seconds only."""

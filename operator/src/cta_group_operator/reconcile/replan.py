@@ -6,11 +6,11 @@ was judged, so a pod that was bound meanwhile stays. Since when a pod is unsched
 restart it is given the whole time again.
 """
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from cta_group_core.avoided import AVOIDED_SECONDS, Avoided
+from cta_group_core.avoided import Avoided
 from cta_group_core.ids import NodeName
 from cta_group_core.scheduling import NodeTerm, PodTerms
 from cta_group_operator.errors import NotFound
@@ -45,10 +45,10 @@ class Replan:
         settings: Settings,
         metrics: Metrics,
         events: EventWriter,
-        plan_again: Callable[[float], None],
+        plan_again: Callable[[], None],
         tell: Callable[[PodView], None],
     ) -> None:
-        """``plan_again``: called with the seconds until nodes that were left out count again. ``tell``: Placement's."""
+        """``plan_again``: called when other nodes may be left out than before. ``tell``: Placement's."""
         self._view = view
         self._api = api
         self._clock = clock
@@ -58,6 +58,8 @@ class Replan:
         self._plan_again = plan_again
         self._tell = tell
         self._avoided = Avoided()
+        self._leaving: dict[str, tuple[Hashable, Mapping[NodeName, str]]] = {}
+        """By uid, pods whose deletion was not answered yet: what is like them, and the nodes that it avoids."""
         self._since: dict[str, float] = {}
         self.told: dict[str, str] = {}
         self.queue = WorkQueue[str]("placement", self._look, clock=clock, metrics=metrics)
@@ -73,10 +75,21 @@ class Replan:
         self._since.clear()
         self.told.clear()
         self._avoided.clear()
+        self._leaving.clear()
 
     def avoided_by(self, pod: PodView) -> Mapping[NodeName, str]:
         """Return the nodes to leave out for a waiting pod, with the scheduler's words."""
-        return self._avoided.of(_likes_of(pod), self._clock.monotonic()) if self._avoided else {}
+        if not self._avoided and not self._leaving:
+            return {}
+        likes = _likes_of(pod)
+        known = dict(self._avoided.of(likes, self._clock.monotonic()))
+        for others, nodes in self._leaving.values():
+            known |= nodes if others == likes else {}
+        return known
+
+    def left_seconds(self) -> float | None:
+        """Return when the next node counts again that is left out now; None while none is."""
+        return self._avoided.left_seconds(self._clock.monotonic())
 
     def _pod_changed(self, before: PodView | None, after: PodView | None) -> None:
         if before is not None and (after is None or after.ref.uid != before.ref.uid):
@@ -84,8 +97,8 @@ class Replan:
         if after is None:
             return
         if _is_stuck(after):
-            since = self._since.setdefault(after.ref.uid, self._clock.monotonic())
-            self.queue.mark(f"{after.ref.namespace}/{after.ref.name}", self._left(since))
+            self._since.setdefault(after.ref.uid, self._clock.monotonic())
+            self.queue.mark(f"{after.ref.namespace}/{after.ref.name}")
         else:
             self._pass_by(after)
 
@@ -96,28 +109,24 @@ class Replan:
     def _left(self, since: float) -> float:
         return max(0.0, since + self._after_seconds - self._clock.monotonic())
 
-    async def _look(self, key: str) -> None:
-        """Decide one pod whose time is over; one that came to its name meanwhile has a time of its own."""
+    async def _look(self, key: str) -> float | None:
+        """Decide one pod whose time is over; return the seconds that one has left whose time is not."""
         namespace, _, name = key.partition("/")
         pod = self._view.pods.get(name, namespace)
         since = self._since.get(pod.ref.uid) if pod is not None else None
         if pod is None or since is None:
-            return
+            return None
         if left := self._left(since):
-            self.queue.mark(key, left)
-        elif why := _why_kept(pod):
+            return left
+        if why := _why_kept(pod):
             await self._report(pod, why)
         else:
-            await self._delete(pod)
+            await self._replace(pod)
+        return None
 
-    async def _delete(self, pod: PodView) -> None:
+    async def _replace(self, pod: PodView) -> None:
         nodes = pinned_nodes(pod.terms)
-        words = f"tried, and the scheduler said: {pod.words or 'nothing'}"
-        self._avoided.add(_likes_of(pod), nodes, words, self._clock.monotonic())
-        self._plan_again(AVOIDED_SECONDS)
-        try:
-            await self._api.delete(PODS.path(pod.ref.namespace, pod.ref.name), pod.resource_version)
-        except NotFound:
+        if not await self._delete(pod, nodes):
             return
         self._metrics.replanned.inc()
         _log.info("replanned", pod=pod.ref, nodes=",".join(nodes), words=pod.words)
@@ -127,6 +136,25 @@ class Replan:
         )
         top = self._view.top_owner(pod.ref, pod.owner)
         await self._events.write(top, "Replanned", f"{pod.ref.name} was {told}", once_for=pod.ref.uid)
+
+    async def _delete(self, pod: PodView, nodes: Sequence[NodeName]) -> bool:
+        """Delete a pod and leave its nodes out for the next one; return False if somebody else has deleted it.
+
+        The next one may come before the answer, so the nodes are left out while it is waited for. When it is a refusal
+        the pod stays, and nothing is left out because of it.
+        """
+        likes, words = _likes_of(pod), f"tried, and the scheduler said: {pod.words or 'nothing'}"
+        self._leaving[pod.ref.uid] = likes, dict.fromkeys(nodes, words)
+        found = True
+        try:
+            await self._api.delete(PODS.path(pod.ref.namespace, pod.ref.name), pod.resource_version)
+        except NotFound:
+            found = False
+        finally:
+            self._leaving.pop(pod.ref.uid, None)
+            self._plan_again()
+        self._avoided.add(likes, nodes, words, self._clock.monotonic())
+        return found
 
     async def _report(self, pod: PodView, why: str) -> None:
         nodes = ", ".join(pinned_nodes(pod.terms))

@@ -58,7 +58,9 @@ class SlippedPods:
         self._period_seconds = period_seconds
         self._found_gone = found_gone
         self._gone: set[tuple[str, str]] = set()
-        self.queue = WorkQueue[tuple[str, str]]("slipped", self._look_for, clock=clock, metrics=metrics, concurrency=2)
+        self.queue = WorkQueue[tuple[str, str]](
+            "slipped", self._look_for, clock=clock, metrics=metrics, concurrency=2, settle_seconds=_SETTLES_SECONDS
+        )
         view.cta_nodes.subscribe(self._cta_node_changed)
         view.pods.subscribe(self._pod_changed)
 
@@ -70,6 +72,10 @@ class SlippedPods:
     def count(self) -> int:
         """Pods that came past the webhook and have not ended."""
         return sum(pod.slipped and not pod.is_over for pod in self._view.pods)
+
+    def forget(self) -> None:
+        """Forget which pods are gone: a name may come again while nobody here asks for it."""
+        self._gone.clear()
 
     def mark_everything(self) -> None:
         """Look at what every node's plugin says."""
@@ -159,11 +165,11 @@ class SlippedPods:
     def _pod_changed(self, before: PodView | None, after: PodView | None) -> None:
         """Ask for a pod that is gone from here: it may have lost its label, or a silent plugin may name it still."""
         if before is not None and after is None and before.node is not None:
-            self.queue.mark((before.ref.namespace, before.ref.name), _SETTLES_SECONDS)
+            self.queue.mark_soon((before.ref.namespace, before.ref.name))
 
     def _cta_node_changed(self, _: CtaNodeView | None, after: CtaNodeView | None) -> None:
         if after is None:
             return
         for _node, namespace, name in self._view.room_of(after).tenants:
             if self._view.pods.get(name, namespace) is None:
-                self.queue.mark((namespace, name), _SETTLES_SECONDS)
+                self.queue.mark_soon((namespace, name))

@@ -102,18 +102,19 @@ class StaleNodes:
             self._heard[after.name] = self._clock.monotonic() - age
         self.queue.mark(after.name)
 
-    async def _reconcile(self, name: str) -> None:
-        """Say on a CTANode that it is stale, and that it is no more; look again when it will be."""
+    async def _reconcile(self, name: str) -> float | None:
+        """Say on a CTANode that it is stale, and that it is no more; return the seconds until it will be."""
         node = self._view.cta_nodes.get(name)
         if node is None:
-            return
+            return None
         stale, heard = self.is_stale(node), self._heard.get(name)
         known = next((one for one in node.status.conditions if one.type == CONDITION_REPORTING), None)
         if stale != (known is not None and known.status is ConditionStatus.FALSE):
             await self._write(node, known, stale=stale)
             self._became()
-        if not stale and heard is not None:
-            self.queue.mark(name, heard + self._stale_seconds - self._clock.monotonic())
+        if stale or heard is None:
+            return None
+        return max(0.0, heard + self._stale_seconds - self._clock.monotonic())
 
     async def _write(self, node: CtaNodeView, known: Condition | None, *, stale: bool) -> None:
         """Add or change the one condition; the plugin's own stay, which names no other."""

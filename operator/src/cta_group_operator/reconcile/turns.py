@@ -1,22 +1,24 @@
 """The order in which waiting pods are decided, over rounds that may be too short for all of them.
 
 What is important and old comes first (:mod:`cta_group_core.turn`). A round that ends early is gone on with where it
-stopped, so that many pods that fit nowhere cannot keep those behind them from being looked at.
+stopped, so that many pods that fit nowhere cannot keep those behind them from being looked at. Who is older is the API
+server's word, by one clock for all; how long a pod has found no room is what this process saw.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from functools import lru_cache
 
 from cta_group_core.turn import KEPT_MOST, in_turn, may_keep
-from cta_group_operator.ports import Clock, PodView
+from cta_group_operator.ports import PodView
 
 
 class Turns:
     """Whose turn it is."""
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+    def __init__(self, waited_seconds: Callable[[PodView], float]) -> None:
+        """``waited_seconds``: for how long a pod has found no room."""
+        self._waited_seconds = waited_seconds
         self._judged: set[str] = set()
 
     def next_round(self, waiting: Iterable[PodView]) -> list[PodView]:
@@ -30,7 +32,7 @@ class Turns:
         if not missed or not self._judged:
             self._judged.clear()
             return order
-        patient = [pod for pod in order if may_keep(self.waited_seconds(pod))][:KEPT_MOST]
+        patient = [pod for pod in order if may_keep(self._waited_seconds(pod))][:KEPT_MOST]
         return [pod for pod in order if pod in patient or pod.ref.uid not in self._judged]
 
     def judged(self, pod: PodView) -> None:
@@ -40,11 +42,6 @@ class Turns:
     def complete(self) -> None:
         """Hear that everyone was decided: the next round begins with the first."""
         self._judged.clear()
-
-    def waited_seconds(self, pod: PodView) -> float:
-        """Return how long ago a pod was created; 0 when its API server says nothing that can be read."""
-        created, now = _seconds(pod.created), _seconds(self._clock.utc_text())
-        return 0.0 if created is None or now is None else now - created
 
 
 @lru_cache(maxsize=20_000)  # each waiting pod is asked about in each round

@@ -25,6 +25,11 @@ class Waits:
         if (since := self._since.pop(uid, None)) is not None and released:
             self._metrics.placement_seconds.observe(self._clock.monotonic() - since)
 
+    def seconds(self, pod: PodView) -> float:
+        """Return for how long a pod waits; 0 for one that is not known to."""
+        now = self._clock.monotonic()
+        return now - self._since.get(pod.ref.uid, now)
+
     def clear(self) -> None:
         """Begin anew: another replica may place meanwhile."""
         self._since.clear()

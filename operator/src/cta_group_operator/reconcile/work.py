@@ -21,7 +21,7 @@ from cta_group_operator.reconcile.events import EventWriter
 from cta_group_operator.reconcile.figures import queue_figures, quota_figures
 from cta_group_operator.reconcile.lookouts import Lookouts
 from cta_group_operator.reconcile.node_labels import NodeLabeller
-from cta_group_operator.reconcile.placement import PLAN, Placement
+from cta_group_operator.reconcile.placement import Placement
 from cta_group_operator.reconcile.queue import WorkQueue
 from cta_group_operator.reconcile.quota import QuotaReconciler
 from cta_group_operator.reconcile.quota_limits import ReadLimit
@@ -37,6 +37,8 @@ from cta_group_operator.settings import Settings
 _QUOTA_SPACING_SECONDS: Final = 0.3
 """Each pod changes what its quota uses; its status need not follow faster than this."""
 _WORKLOAD_SPACING_SECONDS: Final = 0.2
+_POD_SETTLES_SECONDS: Final = 0.1
+"""A pod that changed is explained a moment later, so that it is decided upon first."""
 
 
 class Work:
@@ -82,7 +84,7 @@ class Work:
             tell=self._pod_must_be_told,
             wait_of=self.lookouts.refused.wait_of,
             room_of=self.lookouts.stale.room_of,
-            is_unclaimed=self.lookouts.unclaimed.is_unclaimed,
+            unclaimed=self.lookouts.unclaimed,
         )
         self._quota = QuotaReconciler(
             view,
@@ -92,7 +94,6 @@ class Work:
             events=events,
             denials=self._denials,
             read_limit=read_limit,
-            look_again=self._look_at_quota_again,
             resource_name=settings.resource_name,
         )
         self._budgets = BudgetWatch(
@@ -107,7 +108,6 @@ class Work:
             refusals=self.placement.words,
             pauses=self.lookouts.words_for,
             servers=servers,
-            look_again=self._look_at_workload_again,
             budgets=self._budgets,
         )
         self._labeller = NodeLabeller(view, api)
@@ -132,6 +132,7 @@ class Work:
             clock=clock,
             metrics=metrics,
             spacing_seconds=_WORKLOAD_SPACING_SECONDS,
+            settle_seconds=_POD_SETTLES_SECONDS,
         )
         self._nodes = WorkQueue[str]("node", self._labeller.reconcile, clock=clock, metrics=metrics)
         return {
@@ -153,6 +154,7 @@ class Work:
         """Forget what was decided and what was to be done: another replica may decide otherwise meanwhile."""
         for queue in self._queues.values():
             queue.rest()
+        self.lookouts.forget()
         self.placement.forget()
         self._quota.forget()
         self._explainer.figures.clear()
@@ -170,8 +172,8 @@ class Work:
     def _mark_everything(self) -> None:
         self._quota_marks.mark_everything()
         self._workload_marks.mark_everything()
-        for node in self._view.cta_nodes:
-            self._nodes.mark(node.name)
+        for name in (*(node.name for node in self._view.cta_nodes), *self._labeller.to_do):
+            self._nodes.mark(name)
         self.lookouts.mark_everything()
         self.placement.resume()
         self._budgets.mark_everything()
@@ -189,24 +191,18 @@ class Work:
             stale_nodes=self.lookouts.stale.count,
         )
 
-    async def _explain(self, top: ObjectRef) -> None:
+    async def _explain(self, top: ObjectRef) -> float | None:
         """Explain a workload. One that was marked before its owner was known is explained as its owner."""
         await self.placement.planned.wait()
         if (owner := self._view.owner_of(top)) is not None:
             self._workload_marks.mark_top(top, owner)
-        await self._explainer.reconcile(top)
+        return await self._explainer.reconcile(top)
 
     def _pod_must_be_told(self, pod: PodView) -> None:
         self._workload_marks.pod_must_be_told(pod)
 
-    def _look_at_workload_again(self, top: ObjectRef, after_seconds: float) -> None:
-        self._workload_marks.mark_again(top, after_seconds)
-
     def _mark_workload(self, top: ObjectRef) -> None:
         self._workloads.mark(top)
-
-    def _look_at_quota_again(self, key: str, after_seconds: float) -> None:
-        self._quotas.mark(key, after_seconds)
 
     def _subscribe(self) -> None:
         view = self._view
@@ -231,17 +227,17 @@ class Work:
     def _node_changed(self, before: NodeView | None, after: NodeView | None) -> None:
         if before is not None and after is not None and (before.facts, before.uid) == (after.facts, after.uid):
             return
-        self.placement.plans.mark(PLAN)
+        self._plan_again()
         if after is not None:
             self._nodes.mark(after.facts.name)
 
-    def _plan_again(self, after_seconds: float) -> None:
-        self.placement.plans.mark(PLAN, after_seconds)
+    def _plan_again(self) -> None:
+        self.placement.plan_again()
 
     def _cta_node_changed(self, before: CtaNodeView | None, after: CtaNodeView | None) -> None:
         if before is not None and after is not None and before.status.says_the_same(after.status):
             return
-        self.placement.plans.mark(PLAN)
+        self._plan_again()
         if before is not None and after is None:
             self._labeller.left(before.name)
         for one in filter(None, (before, after)):

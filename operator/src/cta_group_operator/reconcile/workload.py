@@ -36,8 +36,7 @@ class WorkloadReconciler:
     """One round a top owner.
 
     ``refusals``: what placement has to say of a pod, by its uid. ``pauses``: why a gated pod is not looked at yet;
-    empty when it is. ``look_again``: asks for another round. ``budgets``: None where
-    nobody looks at them.
+    empty when it is. ``budgets``: None where nobody looks at them.
     """
 
     def __init__(
@@ -50,7 +49,6 @@ class WorkloadReconciler:
         denials: Denials,
         refusals: Mapping[str, str],
         servers: ServerReader,
-        look_again: Callable[[ObjectRef, float], None],
         pauses: Callable[[PodView], str] = lambda _: "",
         budgets: BudgetWatch | None = None,
     ) -> None:
@@ -62,31 +60,29 @@ class WorkloadReconciler:
         self._refusals = refusals
         self._pauses = pauses
         self._servers = servers
-        self._look_again = look_again
         self._budgets = budgets
         self._written = LastWritten[WorkloadStatus | None]()
         self.figures: dict[str, WorkloadFigures] = {}
         """By uid of the top owner."""
 
-    async def reconcile(self, top: ObjectRef) -> None:
-        """Explain one workload."""
+    async def reconcile(self, top: ObjectRef) -> float | None:
+        """Explain one workload; return the seconds after which the explanation is too old, None for never."""
         space = self._view.namespaces.get(top.namespace)
         if space is None or space.deleting:
             self.figures.pop(top.uid, None)
-            return  # it takes everything along
+            return None  # it takes everything along
         name = object_name(top.kind, top.name)
         existing = self._view.workloads.get(name, top.namespace)
         facts = workload_facts(top, self._view, self._denials, self._refusals, self._pauses)
         if facts is None:
             self.figures.pop(top.uid, None)
             await self._remove(top, existing)
-            return
+            return None
         if existing is not None and existing.owner_uid != top.uid:
             await self._replace_predecessor(existing)
         status = status_of(top, facts, server_of(top, self._view, self._servers))
         await self._tell(top, name, existing, status)
-        if facts.rollout is not None and facts.rollout.needs_room_first:
-            self._look_again(top, _SURROUNDINGS_SECONDS)
+        return _SURROUNDINGS_SECONDS if facts.rollout is not None and facts.rollout.needs_room_first else None
 
     def deleted(self, workload: WorkloadView) -> None:
         """Hear that an explanation is gone: if its workload is not, it is made again."""

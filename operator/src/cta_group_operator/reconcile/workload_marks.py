@@ -1,7 +1,5 @@
 """Which workloads must be explained anew when something changed."""
 
-from typing import Final
-
 from cta_group_core.workload import object_name
 from cta_group_operator.ports import (
     AutoscalerView,
@@ -16,8 +14,6 @@ from cta_group_operator.ports import (
 from cta_group_operator.reconcile.denied import Denials
 from cta_group_operator.reconcile.queue import WorkQueue
 from cta_group_operator.reconcile.view import ClusterView
-
-_POD_SETTLES_SECONDS: Final = 0.1
 
 
 class WorkloadMarks:
@@ -49,10 +45,6 @@ class WorkloadMarks:
         """Have a look at the top owner of an object."""
         self._queue.mark(self._view.top_owner(ref, owner))
 
-    def mark_again(self, top: ObjectRef, after_seconds: float) -> None:
-        """Have a look at a top owner later."""
-        self._queue.mark(top, after_seconds)
-
     def pod_must_be_told(self, pod: PodView) -> None:
         """Hear that the reason changed why a pod waits."""
         self.mark_top(pod.ref, pod.owner)
@@ -70,14 +62,14 @@ class WorkloadMarks:
     def _pod_changed(self, before: PodView | None, after: PodView | None) -> None:
         for pod in (before, after):
             if pod is not None:  # a moment later, so that it is decided upon first
-                self._queue.mark(self._view.top_owner(pod.ref, pod.owner), _POD_SETTLES_SECONDS)
+                self._queue.mark_soon(self._view.top_owner(pod.ref, pod.owner))
                 self._mark_as_top(pod)
 
     def _mark_as_top(self, pod: PodView) -> None:
         """Have a pod looked at that was explained as a workload before it was known whose it is."""
         name = object_name(pod.ref.kind, pod.ref.name)
         if pod.owner is not None and self._view.workloads.get(name, pod.ref.namespace) is not None:
-            self._queue.mark(pod.ref, _POD_SETTLES_SECONDS)
+            self._queue.mark_soon(pod.ref)
 
     def _controller_changed(self, before: ControllerView | None, after: ControllerView | None) -> None:
         for one in (before, after):
