@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from budget_world import FakeServerMetrics
+from cta_group_core.nodes import Allocation
 from cta_group_core.workload import WorkloadOwner, WorkloadStatus
 from cta_group_operator.clock import SystemClock
 from cta_group_operator.metrics import Metrics
-from cta_group_operator.ports import WorkloadView
+from cta_group_operator.ports import Clock, WorkloadView
 from cta_group_operator.reconcile.view import ClusterView
 from cta_group_operator.reconcile.work import Work
 from cta_group_operator.settings import Settings
@@ -28,6 +29,7 @@ from operator_world import (
     ref,
     until,
 )
+from virtual_time import VirtualClock, run_in_virtual_time
 
 
 class HangingKube(FakeKube):
@@ -44,13 +46,13 @@ class HangingKube(FakeKube):
         return await super().json_patch(path, operations)
 
 
-def a_work(view: ClusterView, kube: FakeKube) -> Work:
+def a_work(view: ClusterView, kube: FakeKube, clock: Clock | None = None) -> Work:
     """Return the work of one replica."""
     return Work(
         Settings(identity="me"),
         view,
         kube,
-        SystemClock(),
+        clock or SystemClock(),
         metrics=Metrics("test"),
         read_limit=READ_LIMIT,
         read_pod=READ_POD,
@@ -128,6 +130,40 @@ async def test_a_replica_that_does_not_lead_keeps_nothing_to_do() -> None:
     await lose_the_lease(led, work)
     assert not any("job-" in path for _, path in kube.writes)
     assert {figures.name for figures in work.figures().workloads} == set()
+
+
+async def test_what_a_follower_heard_of_a_node_is_done_when_it_leads() -> None:
+    """The labels of a node whose CTANode was deleted while nobody led are taken away by whoever leads next."""
+    view, kube = a_view(), FakeKube()
+    a_node(view, "n1", 128)
+    (node,) = view.nodes
+    labelled = replace(node.facts, labels={"ctagroup.dev/groups-per-gpu": "128"})
+    view.nodes.put(replace(node, resource_version="2", facts=labelled))
+    work = a_work(view, kube)
+    view.cta_nodes.remove(("", "n1"))
+    work.begin()
+    led = asyncio.ensure_future(run_all(work))
+    await until(lambda: ("merge", "/api/v1/nodes/n1") in kube.writes, "the labels to be taken away")
+    await lose_the_lease(led, work)
+    assert kube.objects["/api/v1/nodes/n1"]["metadata"]["labels"] == {"ctagroup.dev/groups-per-gpu": None}
+
+
+def test_a_pod_that_was_gone_for_one_leader_is_not_gone_for_the_next() -> None:
+    """Whether the API server knows a pod that a CTANode names is asked anew with each lease."""
+
+    async def gone() -> list[bool]:
+        view = a_view()
+        ghost = Allocation(namespace="team-a", pod="ghost", container="c", groups=32, memory_mib=1)
+        a_node(view, "n1", 96, tenants=[ghost])
+        work = a_work(view, FakeKube(), VirtualClock())
+        work.begin()
+        led = asyncio.ensure_future(run_all(work))
+        await until(lambda: work.lookouts.slipped.is_gone("team-a", "ghost"), "the API server to be asked")
+        found = [work.lookouts.slipped.is_gone("team-a", "ghost")]
+        await lose_the_lease(led, work)
+        return [*found, work.lookouts.slipped.is_gone("team-a", "ghost")]
+
+    assert run_in_virtual_time(gone()) == [True, False]
 
 
 async def test_an_explanation_of_what_asks_no_more_goes_with_the_next_leader() -> None:

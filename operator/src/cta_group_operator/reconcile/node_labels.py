@@ -25,7 +25,12 @@ class NodeLabeller:
         self._view = view
         self._api = api
         self._left: set[str] = set()
-        """Nodes whose CTANode was deleted and whose labels may still be there."""
+        """Nodes whose CTANode was deleted and whose labels may still be there. Every replica hears of it."""
+
+    @property
+    def to_do(self) -> tuple[str, ...]:
+        """Nodes that need a round although they have no CTANode."""
+        return tuple(self._left)
 
     def left(self, name: str) -> None:
         """Take note that a CTANode was deleted. One that was only never seen, or cannot be read, is no such thing."""
