@@ -3,6 +3,7 @@
 import pytest
 
 from cluster_harness.waiting import wait_for
+from cta_group_core.names import ANNOTATION_SHAPE, LABEL_REQUESTS
 from gpu_cluster import OURS, PATIENCE_SECONDS, GpuCluster, condition, held
 from operator_fixtures import cluster, kinds, operator, operator_kubeconfig
 from operator_process import OperatorProcess
@@ -144,3 +145,32 @@ def test_other_workloads_are_not_touched(cluster: GpuCluster) -> None:
     cluster.wait_told("Deployment", "web", "waits for room")
     found = cluster.api.items(f"{OURS}/namespaces/{cluster.namespace}/ctaworkloads")
     assert [one["metadata"]["name"] for one in found] == ["deployment-web"]
+
+
+def generation(cluster: GpuCluster, node: str, capability: str) -> None:
+    """Let the GPUs of a node have another compute capability."""
+    path = f"{OURS}/ctanodes/{node}"
+    gpus = [gpu | {"computeCapability": capability} for gpu in cluster.api.get(path)["status"]["gpus"]]
+    cluster.api.patch(f"{path}/status", {"status": {"gpus": gpus}})
+
+
+def test_a_pod_without_the_clusters_that_it_needs(cluster: GpuCluster) -> None:
+    """It is placed all the same, where nothing else is; condition and event say so, until its GPU has them."""
+    node = cluster.add_node("old", [])
+    generation(cluster, node, "8.0")
+    metadata = {"name": "shaped", "labels": {LABEL_REQUESTS: "true"}, "annotations": {ANNOTATION_SHAPE: "2,2"}}
+    made = {"metadata": metadata, "spec": cluster.pod_spec(32)}
+    cluster.api.create(f"/api/v1/namespaces/{cluster.namespace}/pods", made)
+    assert cluster.wait_bound("shaped") == node
+
+    def told() -> tuple[str, str]:
+        return condition(cluster.explanation("Pod", "shaped"), "ClustersAvailable")
+
+    wait_for(lambda: told() == ("False", "NoThreadBlockClusters"), "the condition", PATIENCE_SECONDS)
+    wait_for(
+        lambda: [words for reason, words in cluster.events("Pod", "shaped") if reason == "NoThreadBlockClusters"],
+        "the event",
+        PATIENCE_SECONDS,
+    )
+    generation(cluster, node, "9.0")
+    wait_for(lambda: told() == ("", ""), "the condition to go", PATIENCE_SECONDS)
