@@ -107,6 +107,12 @@ def test_only_flags_that_the_release_has_are_set(version: str | None) -> None:
     assert ("max-num-batched-tokens" in values(result)) is splits
 
 
+@pytest.mark.parametrize("version", ["2025.9.1", "1.0.0"])
+def test_a_number_that_no_release_has_is_not_taken_for_a_new_one(version: str) -> None:
+    """Whoever tags by date or by numbers of their own may have an old release inside."""
+    assert values(planned(version=version)) == values(planned(version=None))
+
+
 def test_a_release_is_three_numbers() -> None:
     """Of a tag; nothing else says one."""
     assert (release_of("v0.28.0rc1"), release_of("latest"), release_of(None)) == ((0, 28, 0), None, None)

@@ -44,6 +44,20 @@ RELEASES = (
     ),
 )
 
+OLDER = (
+    Release(
+        version="0.13.0",
+        sha256="4ad43db45fef37114b550d03a4f423fb3fa3a31d8bc09ee810ef8b9cdcd4b5fe",
+        parser_module="vllm.entrypoints.openai.cli_args",
+    ),
+    Release(
+        version="0.14.0",
+        sha256="ed86c6a9d22fbfd059648794493cad88444c71688f3ff6efcb26c5ca353f0e5d",
+        parser_module="vllm.entrypoints.openai.cli_args",
+    ),
+)
+"""The last release without an automatic ``--max-model-len``, and the first one with it."""
+
 
 def parser_folder(release: Release) -> Path:
     """Return the folder that holds ``vllm/``, fetched when it is missing."""
@@ -93,7 +107,7 @@ def _copy(source: Path, target: Path) -> None:
 
 def main() -> None:
     """Fetch what is missing."""
-    for release in RELEASES:
+    for release in (*RELEASES, *OLDER):
         parser_folder(release)
 
 

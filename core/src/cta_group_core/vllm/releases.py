@@ -11,6 +11,8 @@ Release = tuple[int, ...]
 _AUTOMATIC_LENGTH_SINCE = (0, 14, 0)
 # The engine before it refused to start with fewer tokens a step than the longest context, unless told to split prompts.
 _SPLITS_PROMPTS_SINCE = (0, 11, 0)
+# No release of vLLM has such a number: it is a date, or somebody's own, and says nothing of what is inside.
+_NONE_SINCE = (1, 0, 0)
 
 
 def release_of(version: str | None) -> Release | None:
@@ -31,4 +33,4 @@ def splits_prompts(version: str | None) -> bool:
 
 def _is_since(version: str | None, since: Release) -> bool:
     release = release_of(version)
-    return release is not None and release >= since
+    return release is not None and since <= release < _NONE_SINCE
