@@ -14,7 +14,13 @@ from admission_pods import ALSO_SET, FITS_H100_QUARTER, FLAG, args_of
 from cluster_harness.api_client import ApiClient
 from cluster_harness.control_plane import ControlPlane
 from cluster_harness.waiting import wait_for
-from cta_group_core.names import ANNOTATION_ALIGNMENT, DEFAULT_RESOURCE_NAME, GATE_PLACEMENT, LABEL_REQUESTS
+from cta_group_core.names import (
+    ANNOTATION_ALIGNMENT,
+    ANNOTATION_BUDGET,
+    DEFAULT_RESOURCE_NAME,
+    GATE_PLACEMENT,
+    LABEL_REQUESTS,
+)
 from kubectl import Kubectl
 
 Json = dict[str, Any]
@@ -130,10 +136,11 @@ def test_without_the_endpoint_pods_are_created_as_they_are(world: World) -> None
     assert gates_of(pod) == []
 
 
-def test_the_creator_reads_what_was_changed(world: World, control_plane: ControlPlane) -> None:
+def test_the_creator_reads_what_was_changed_and_what_nobody_can_read(world: World, control_plane: ControlPlane) -> None:
     """Kubectl prints the warnings."""
     pod = pod_of("m", f"{FLAG}=0.9")
-    pod["metadata"] = {"name": "server", "namespace": world.namespace}
+    pod["metadata"] = {"name": "server", "namespace": world.namespace, "annotations": {ANNOTATION_BUDGET: "fast"}}
     asked = {"apiVersion": "v1", "kind": "Pod", **pod}
     done = Kubectl.admin(control_plane).run("create", "-f", "-", objects=[asked])
     assert f"Warning: set {FLAG}={FITS_H100_QUARTER} (was 0.9)" in done.stderr
+    assert "Warning: ignored: annotation ctagroup.dev/budget: 'fast'" in done.stderr

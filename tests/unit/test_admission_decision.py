@@ -19,6 +19,7 @@ from admission_pods import (
     known_gpus,
     server_pod,
 )
+from cta_group_core.align_mode import AlignMode
 from cta_group_core.names import (
     ANNOTATION_ALIGN,
     ANNOTATION_ALIGNMENT,
@@ -31,7 +32,6 @@ from cta_group_core.names import (
 from cta_group_core.names import DEFAULT_RESOURCE_NAME as RESOURCE
 from cta_group_operator.admission.decision import validate
 from cta_group_operator.admission.settings import PodRules
-from cta_group_operator.settings import Alignment
 
 Json = dict[str, Any]
 
@@ -137,17 +137,17 @@ def test_a_pod_without_vllm_is_only_labelled_and_gated() -> None:
 @pytest.mark.parametrize(
     ("setting", "annotation", "changes"),
     [
-        (Alignment.ON, None, True),
-        (Alignment.ON, "off", False),
-        (Alignment.ON, "report", False),
-        (Alignment.OFF, None, False),
-        (Alignment.OFF, "on", True),
-        (Alignment.REPORT, None, False),
-        (Alignment.ON, "yes", True),
+        (AlignMode.ON, None, True),
+        (AlignMode.ON, "off", False),
+        (AlignMode.ON, "report", False),
+        (AlignMode.OFF, None, False),
+        (AlignMode.OFF, "on", True),
+        (AlignMode.REPORT, None, False),
+        (AlignMode.ON, "yes", True),
     ],
 )
 def test_the_annotation_decides_before_the_setting(
-    setting: Alignment,
+    setting: AlignMode,
     annotation: str | None,
     changes: bool,  # noqa: FBT001
 ) -> None:
@@ -210,7 +210,7 @@ def test_who_wants_no_alignment_is_not_refused(mode: str) -> None:
     """By annotation, as the refusal says, or by the operator's own setting; the creator is still warned."""
     before = annotated(server_pod("m", "-tp=2"), align=mode)
     assert validate(decode(before), PodRules(), H100).allowed
-    assert validate(decode(server_pod("m", "-tp=2")), PodRules(alignment=Alignment(mode)), H100).allowed
+    assert validate(decode(server_pod("m", "-tp=2")), PodRules(alignment=AlignMode(mode)), H100).allowed
     assert any("only one rank" in warning for warning in admitted(before)[1].answer.warnings)
 
 

@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 
+from cta_group_core.align_mode import AlignMode
 from cta_group_operator.cli import build_parser, main, own_namespace, settings_of
 from cta_group_operator.errors import BadSetting
-from cta_group_operator.settings import Alignment
 
 
 def test_defaults_and_flags() -> None:
     """Flags win over the environment, and the environment over defaults."""
     environment = {"CTA_GROUP_OPERATOR_PLACEMENT": "off", "CTA_GROUP_OPERATOR_NAMESPACE": "gpu"}
     settings = settings_of(build_parser(environment).parse_args(["run", "--namespace=other", "--alignment=report"]))
-    assert (settings.placement, settings.namespace, settings.alignment) == (False, "other", Alignment.REPORT)
+    assert (settings.placement, settings.namespace, settings.alignment) == (False, "other", AlignMode.REPORT)
     assert settings.webhook_port == 9443
 
 

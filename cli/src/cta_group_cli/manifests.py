@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 from cta_group_cli.errors import BadInput
+from cta_group_core.names import ANNOTATION_BUDGET, ANNOTATION_METRICS_PORT
 
 Json = Mapping[str, Any]
 
@@ -34,6 +35,13 @@ class PodTemplate:
     annotations: Mapping[str, str] = field(default_factory=dict)
     own_annotations: Mapping[str, str] = field(default_factory=dict)
     """Those of the object that describes the pod."""
+
+    @property
+    def every_annotation(self) -> dict[str, str]:
+        """Those of both: the template's count, but for the budget, which the object says first."""
+        own = self.own_annotations
+        budget = {name: own[name] for name in (ANNOTATION_BUDGET, ANNOTATION_METRICS_PORT) if name in own}
+        return {**own, **self.annotations, **budget}
 
     def __str__(self) -> str:
         return f"{self.kind.lower()}/{self.name}"

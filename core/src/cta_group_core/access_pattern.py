@@ -5,6 +5,12 @@ longer for a small model, and 86 % for a larger one.
 """
 
 from enum import StrEnum
+from typing import Final
+
+from cta_group_core.errors import InvalidText
+from cta_group_core.names import ANNOTATION_ACCESS_PATTERN
+
+_SHOWN: Final = 63
 
 
 class AccessPattern(StrEnum):
@@ -12,6 +18,15 @@ class AccessPattern(StrEnum):
 
     LATENCY_SENSITIVE = "latency-sensitive"
     BANDWIDTH_BOUND = "bandwidth-bound"
+
+
+def read_pattern(text: str) -> AccessPattern:
+    """Read the annotation; raises InvalidText that names what is allowed."""
+    try:
+        return AccessPattern(text)
+    except ValueError:
+        allowed = ", ".join(AccessPattern)
+        raise InvalidText(f"annotation {ANNOTATION_ACCESS_PATTERN}: {text[:_SHOWN]!r} is none of {allowed}") from None
 
 
 def parse_pattern(text: str) -> AccessPattern | None:

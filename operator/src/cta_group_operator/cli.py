@@ -11,13 +11,14 @@ import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from cta_group_core.align_mode import AlignMode
 from cta_group_core.command_options import listen_address, one_of, resource_name, whole_number
 from cta_group_core.log_lines import LOG_FORMATS, LOG_LEVELS
 from cta_group_operator import __version__
 from cta_group_operator.cli_options import Options, absolute_path, scheduler_names
 from cta_group_operator.errors import BadSetting
 from cta_group_operator.logs import set_up_logs
-from cta_group_operator.settings import Alignment, Lifetimes, Settings
+from cta_group_operator.settings import Lifetimes, Settings
 
 _BAD_INPUT = 2
 _CENTURY_SECONDS = 100 * 365 * 86_400
@@ -113,7 +114,7 @@ def _add_cluster_options(options: Options) -> None:
     meaning = "age at which what a node's plugin said is not believed in full any more; plugins confirm it every 300 s"
     options.add("--stale-node-seconds", whole_number(1, 86400), _DEFAULT.stale_node_seconds, meaning, "SECONDS")
     meaning = "what admission does about vLLM's arguments"
-    options.add("--alignment", one_of(*Alignment), _DEFAULT.alignment.value, meaning, "|".join(Alignment))
+    options.add("--alignment", one_of(*AlignMode), _DEFAULT.alignment.value, meaning, "|".join(AlignMode))
     meaning = "how often the vLLM metrics of workloads with a latency budget are read; 0: never"
     options.add("--budget-seconds", whole_number(0, 3600), _DEFAULT.budget_seconds, meaning, "SECONDS")
     meaning = "RuntimeClass without which a pod does not get its GPU; empty: none is needed"
@@ -201,7 +202,7 @@ def settings_of(parsed: argparse.Namespace) -> Settings:
         replan_after_seconds=float(parsed.replan_after_seconds),
         scale_up_after_seconds=float(parsed.scale_up_after_seconds) or None,
         stale_node_seconds=parsed.stale_node_seconds,
-        alignment=Alignment(parsed.alignment),
+        alignment=AlignMode(parsed.alignment),
         budget_seconds=parsed.budget_seconds,
         runtime_class=parsed.runtime_class,
         sets_runtime_class=parsed.missing_runtime_class == "set",

@@ -1,26 +1,16 @@
 """Settings of the operator, typed and frozen. They enter once, in :mod:`cta_group_operator.cli`."""
 
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from cta_group_core.align_mode import AlignMode
 from cta_group_core.log_lines import LogFormat
 from cta_group_core.names import DEFAULT_RESOURCE_NAME
 
 WATCH_SECONDS: Final = 40
 """How long the API server keeps a watch open. It tells the position shortly before the end, where it does so at all,
 and the next watch goes on there; and a connection that somebody dropped without a word is not believed in for long."""
-
-
-class Alignment(StrEnum):
-    """What admission does about vLLM's arguments; an annotation of the pod template decides for one workload."""
-
-    ON = "on"
-    """Change them so that they fit the slice, and say so on the pod."""
-    REPORT = "report"
-    """Only say what would be changed."""
-    OFF = "off"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +65,7 @@ class Settings:
     the cluster has no autoscaler."""
     stale_node_seconds: int = 900
     """A CTANode that its plugin has not confirmed for so long is stale. Plugins confirm theirs every five minutes."""
-    alignment: Alignment = Alignment.ON
+    alignment: AlignMode = AlignMode.ON
     budget_seconds: int = 30
     """How often the vLLM metrics of workloads with a latency budget are read; 0: never."""
     runtime_class: str = ""

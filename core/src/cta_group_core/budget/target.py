@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from cta_group_core.errors import InvalidText
 from cta_group_core.names import ANNOTATION_CONTAINER, ANNOTATION_METRICS_PORT
 from cta_group_core.vllm.detect import ContainerFacts, Detected, detect
 from cta_group_core.vllm.flags import Flag
@@ -44,17 +45,25 @@ def served_by(
     detection = detect(containers, labels, named=annotations.get(ANNOTATION_CONTAINER))
     said = annotations.get(ANNOTATION_METRICS_PORT)
     if said is not None:
-        port = _port(said)
-        problem = (
-            "" if port else f"annotation {ANNOTATION_METRICS_PORT}: {said[:20]!r} is no port (1 to {_LARGEST_PORT})"
-        )
-        return Served(_target(port, detection.found, annotations), problem, detection.found)
+        try:
+            target = _target(metrics_port(said), detection.found, annotations)
+        except InvalidText as wrong:
+            return Served(None, str(wrong), detection.found)
+        return Served(target, "", detection.found)
     if detection.found is None:
         told = detection.reason or f"no container looks like vLLM; name it in {ANNOTATION_CONTAINER}"
         return Served(None, f"{told}, or its port in {ANNOTATION_METRICS_PORT}")
     if any(other.name == "--uds" for other in detection.found.arguments.others):
         return Served(None, "vLLM serves at a Unix socket (--uds), which only its own pod reaches", detection.found)
     return Served(_target(_port_of(detection.found, annotations), detection.found, annotations), "", detection.found)
+
+
+def metrics_port(text: str) -> int:
+    """Read the annotation about the port; raises InvalidText unless it is one."""
+    port = _port(text)
+    if not port:
+        raise InvalidText(f"annotation {ANNOTATION_METRICS_PORT}: {text[:20]!r} is no port (1 to {_LARGEST_PORT})")
+    return port
 
 
 def _port_of(found: Detected, annotations: Mapping[str, str]) -> int:

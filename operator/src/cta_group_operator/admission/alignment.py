@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import msgspec
 
+from cta_group_core.align_mode import AlignMode, parse_align_mode
+from cta_group_core.errors import InvalidText
 from cta_group_core.names import ANNOTATION_ALIGN, ANNOTATION_CONTAINER
 from cta_group_core.vllm.align import Alignment as Aligned
 from cta_group_core.vllm.align import Edit
@@ -16,7 +18,6 @@ from cta_group_core.vllm.judge import Case, Judgement, judge
 from cta_group_core.vllm.surroundings import Surroundings, resolve_variables
 from cta_group_operator.admission.pod import Container, Pod
 from cta_group_operator.admission.requests import Asked
-from cta_group_operator.settings import Alignment
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +45,15 @@ class Advice:
     warnings: tuple[str, ...] = ()
 
 
-def mode_of(pod: Pod, default: Alignment) -> tuple[Alignment, list[str]]:
-    """Return what the pod's annotation asks for, and a warning when it asks for nothing that exists."""
+def mode_of(pod: Pod, default: AlignMode) -> AlignMode:
+    """Return what the pod's annotation asks for; one that cannot be read asks for nothing."""
     text = pod.annotations.get(ANNOTATION_ALIGN)
     if text is None:
-        return default, []
+        return default
     try:
-        return Alignment(text), []
-    except ValueError:
-        allowed = ", ".join(Alignment)
-        return default, [f"annotation {ANNOTATION_ALIGN}: {text!r} is none of {allowed}; {default} is used"]
+        return parse_align_mode(text)
+    except InvalidText:
+        return default
 
 
 def find_server(pod: Pod, asked: Sequence[Asked]) -> tuple[Server | None, list[str]]:
@@ -115,9 +115,9 @@ def case_of(server: Server, pod: Pod, kinds: Collection[GpuKind]) -> Case:
     )
 
 
-def advise(judgement: Judgement, kinds: Collection[GpuKind], mode: Alignment) -> Advice:
+def advise(judgement: Judgement, kinds: Collection[GpuKind], mode: AlignMode) -> Advice:
     """Decide what to do with the answer; the values chosen start on every kind of GPU where vLLM can start at all."""
-    if mode is Alignment.OFF:
+    if mode is AlignMode.OFF:
         return Advice()
     if not kinds:
         unknown = "no GPU of this cluster is known yet: vLLM's arguments were not fitted to the slice"
@@ -127,7 +127,7 @@ def advise(judgement: Judgement, kinds: Collection[GpuKind], mode: Alignment) ->
         return Advice(by_hand=judgement.too_small[0] if judgement.too_small else "", warnings=warnings)
     if aligned.not_patchable:
         return Advice(by_hand=aligned.not_patchable, warnings=(f"not changed: {aligned.not_patchable}", *warnings))
-    if mode is Alignment.REPORT:
+    if mode is AlignMode.REPORT:
         return _report(aligned, warnings)
     told = [f"set {edit.flag}={edit.after} (was {edit.before or 'not given'})" for edit in aligned.edits]
     return Advice(aligned if aligned.changes else None, aligned.edits, warnings=(*told, *warnings))

@@ -6,6 +6,8 @@ from typing import Final
 
 import msgspec
 
+from cta_group_core.align_mode import AlignMode
+from cta_group_core.annotations import unreadable
 from cta_group_core.cluster_shape import shape_problem
 from cta_group_core.names import (
     ANNOTATION_ALIGN,
@@ -38,7 +40,6 @@ from cta_group_operator.admission.pod import Pod
 from cta_group_operator.admission.requests import Asked, apply_annotation, asked_by, asks, every_request
 from cta_group_operator.admission.review import Answer
 from cta_group_operator.admission.settings import PodRules
-from cta_group_operator.settings import Alignment
 
 _WAY_OUT: Final = f' (the annotation {ANNOTATION_ALIGN}: "report" lets the pod in as it is)'
 
@@ -73,8 +74,14 @@ def mutate(pod: Pod, rules: PodRules, facts: SliceFacts, pauses: Pauses = lambda
         # A pod that is bound already cannot have a gate: the API server refuses it.
         patch.gate(GATE_PLACEMENT)
     advice = _align(pod, rules, facts.kinds(pod.spec), patch)
-    warnings += [*_runtime(pod, rules, patch), *_misleading(asked_by(pod, rules.resource_name)), *advice.warnings]
+    misleading = _misleading(asked_by(pod, rules.resource_name))
+    warnings += [*_ignored(pod), *_runtime(pod, rules, patch), *misleading, *advice.warnings]
     return Mutation(Answer(patch=patch.operations, warnings=warnings), tuple(edit.flag for edit in advice.edits))
+
+
+def _ignored(pod: Pod) -> list[str]:
+    """Say which annotations nobody can read. A pod with a wrong shape is refused for it."""
+    return [f"ignored: {wrong}" for name, wrong in unreadable(pod.annotations).items() if name != ANNOTATION_SHAPE]
 
 
 def _runtime(pod: Pod, rules: PodRules, patch: PodPatch) -> list[str]:
@@ -96,7 +103,7 @@ def _runtime(pod: Pod, rules: PodRules, patch: PodPatch) -> list[str]:
 
 
 def _align(pod: Pod, rules: PodRules, kinds: Collection[GpuKind], patch: PodPatch) -> Advice:
-    mode, complaints = mode_of(pod, rules.alignment)
+    mode = mode_of(pod, rules.alignment)
     server, unclear = find_server(pod, asked_by(pod, rules.resource_name))
     advice, wrong = Advice(), None
     if server is not None:
@@ -105,7 +112,7 @@ def _align(pod: Pod, rules: PodRules, kinds: Collection[GpuKind], patch: PodPatc
     if server is not None and advice.aligned is not None:
         _write_arguments(server, advice, patch)
     _write_annotations(pod, server, advice, patch)
-    told = (*complaints, *unclear, *([wrong] if wrong else ()), *advice.warnings)
+    told = (*unclear, *([wrong] if wrong else ()), *advice.warnings)
     return Advice(advice.aligned, advice.edits, advice.by_hand, told)
 
 
@@ -142,7 +149,7 @@ def validate(pod: Pod, rules: PodRules, facts: SliceFacts) -> Answer:
     if unshaped := shape_problem(pod.annotations.get(ANNOTATION_SHAPE), requests):
         return Answer(allowed=False, message=unshaped)
     server, _ = find_server(pod, asked_by(pod, rules.resource_name))
-    if server is None or mode_of(pod, rules.alignment)[0] is not Alignment.ON:
+    if server is None or mode_of(pod, rules.alignment) is not AlignMode.ON:
         return Answer()
     wrong = parallel_problem(case_of(server, pod, facts.kinds(pod.spec)))
     return Answer() if wrong is None else Answer(allowed=False, message=f"{wrong}{_WAY_OUT}")

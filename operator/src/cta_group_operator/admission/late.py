@@ -2,13 +2,13 @@
 
 import msgspec
 
+from cta_group_core.align_mode import AlignMode
 from cta_group_operator.admission.alignment import advise, find_server, judged, mode_of
 from cta_group_operator.admission.gpu_kinds import SliceFacts
 from cta_group_operator.admission.pod import Pod
 from cta_group_operator.admission.requests import asked_by
 from cta_group_operator.admission.settings import PodRules
 from cta_group_operator.ports import Json
-from cta_group_operator.settings import Alignment
 
 
 def late_advice(body: Json, rules: PodRules, facts: SliceFacts) -> str:
@@ -18,7 +18,7 @@ def late_advice(body: Json, rules: PodRules, facts: SliceFacts) -> str:
     except msgspec.ValidationError:
         return ""
     server, _ = find_server(pod, asked_by(pod, rules.resource_name))
-    if server is None or mode_of(pod, rules.alignment)[0] is Alignment.OFF:
+    if server is None or mode_of(pod, rules.alignment) is AlignMode.OFF:
         return ""
     kinds = facts.kinds(pod.spec)
-    return advise(judged(server, pod, kinds), kinds, Alignment.REPORT).by_hand
+    return advise(judged(server, pod, kinds), kinds, AlignMode.REPORT).by_hand

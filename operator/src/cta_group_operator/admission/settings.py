@@ -4,8 +4,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
+from cta_group_core.align_mode import AlignMode
 from cta_group_core.names import DEFAULT_RESOURCE_NAME
-from cta_group_operator.settings import Alignment, Lifetimes, Settings
+from cta_group_operator.settings import Lifetimes, Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +18,7 @@ class PodRules:
     """Gate pods, so that the operator chooses their nodes."""
     gateless_schedulers: frozenset[str] = frozenset()
     """Schedulers that bind a pod whatever gates it has: their pods are not gated."""
-    alignment: Alignment = Alignment.ON
+    alignment: AlignMode = AlignMode.ON
     """For pods whose annotation says nothing."""
     runtime_class: str = ""
     """Without it a pod gets the environment of its slice and no GPU. Empty: every runtime brings the GPU."""

@@ -51,6 +51,6 @@ class TemplateReader:
         server, _ = find_server(pod, asked_by(pod, self._rules.resource_name))
         if server is None:
             return None
-        mode, _ = mode_of(pod, self._rules.alignment)
+        mode = mode_of(pod, self._rules.alignment)
         case = case_of(server, pod, kinds)
         return server_status(case), args_condition(case, mode=mode)
