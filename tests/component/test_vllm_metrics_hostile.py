@@ -58,7 +58,7 @@ async def test_nothing_but_the_question_is_sent() -> None:
         writer.write(b"HTTP/1.1 500 No\r\nSet-Cookie: a=b\r\nContent-Length: 0\r\n\r\n")
         await writer.drain()
 
-    async with serving(listening) as port, VllmMetrics(PATIENT_SECONDS) as client:
+    async with serving(listening) as port, VllmMetrics(PATIENT_SECONDS, takes_loopback=True) as client:
         for _ in range(2):
             with pytest.raises(MetricsUnreadable, match="it answered 500"):
                 await client.read(LOOPBACK, MetricsTarget(port))
@@ -134,6 +134,15 @@ async def test_what_is_no_answer_is_said(head: str, body: bytes, said: str) -> N
         ("169.254.169.254", "no address of a pod"),
         ("fe80::1", "no address of a pod"),
         ("224.0.0.1", "no address of a pod"),
+        ("127.0.0.1", "no address of a pod"),
+        ("127.8.0.1", "no address of a pod"),
+        ("::1", "no address of a pod"),
+        ("::", "no address of a pod"),
+        ("::ffff:127.0.0.1", "no address of a pod"),
+        ("::ffff:169.254.169.254", "no address of a pod"),
+        ("::ffff:10.0.0.1", "no address of a pod"),
+        ("::127.0.0.1", "no address of a pod"),
+        ("64:ff9b::a9fe:a9fe", "no address of a pod"),
         ("0.0.0.0", "no address of a pod"),
         ("example.com", "no IP address"),
         ("127.0.0.1/x?y=", "no IP address"),

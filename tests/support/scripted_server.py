@@ -16,7 +16,7 @@ Script = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 async def read(port: int, *, seconds: float = PATIENT_SECONDS, https: bool = False) -> Reading:
     """Return what the server at a port tells."""
-    async with VllmMetrics(timeout_seconds=seconds) as client:
+    async with VllmMetrics(timeout_seconds=seconds, takes_loopback=True) as client:
         return await client.read(LOOPBACK, MetricsTarget(port, https=https))
 
 

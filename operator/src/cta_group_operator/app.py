@@ -76,7 +76,8 @@ def _exit_code(ends: Sequence[BaseException]) -> int:
 
 
 async def _run(settings: Settings, connection: Connection) -> None:
-    async with KubeClient(connection) as client, VllmMetrics() as servers:
+    outside = settings.kubeconfig is not None
+    async with KubeClient(connection) as client, VllmMetrics(takes_loopback=outside) as servers:
         program = Program(settings, connection, client, servers)
         try:
             async with (

@@ -27,8 +27,10 @@ _WORDS_MOST: Final = 200
 class VllmMetrics:
     """Implements the port ``ServerMetrics``; an async context manager."""
 
-    def __init__(self, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
+    def __init__(self, timeout_seconds: float = TIMEOUT_SECONDS, *, takes_loopback: bool = False) -> None:
+        """``takes_loopback``: ask servers of this very machine too, for an operator outside its cluster."""
         self._timeout_seconds = timeout_seconds
+        self._takes_loopback = takes_loopback
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
@@ -49,7 +51,7 @@ class VllmMetrics:
 
     async def read(self, address: str, target: MetricsTarget) -> Reading:
         """Return what a server tells now; raises MetricsUnreadable, which names the URL."""
-        url = _url(address, target)
+        url = _url(address, target, takes_loopback=self._takes_loopback)
         try:
             body = await self._body(url)
             return await asyncio.to_thread(_read, body)
@@ -69,12 +71,23 @@ class VllmMetrics:
             raise MetricsUnreadable(f"{type(broken).__name__}: {str(broken)[:_WORDS_MOST]}") from broken
 
 
-def _url(address: str, target: MetricsTarget) -> URL:
+def _may_be_a_pod(host: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    """Tell whether a pod can have an address; one with ``hostNetwork`` has that of its node.
+
+    Not so the operator's own machine, neighbours on its wire (the cloud's metadata) and whatever stands for an IPv4
+    address inside IPv6, mapped or translated, which is all in ``::/8``.
+    """
+    if isinstance(host, ipaddress.IPv6Address) and (host.ipv4_mapped is not None or host.is_reserved):
+        return False
+    return not (host.is_loopback or host.is_link_local or host.is_multicast or host.is_unspecified)
+
+
+def _url(address: str, target: MetricsTarget, *, takes_loopback: bool = False) -> URL:
     try:
         host = ipaddress.ip_address(address)
     except ValueError as none:
         raise MetricsUnreadable(f"{address[:_WORDS_MOST]!r} is no IP address") from none
-    if host.is_link_local or host.is_multicast or host.is_unspecified:
+    if not _may_be_a_pod(host) and not (takes_loopback and host.is_loopback):
         raise MetricsUnreadable(f"{host} is no address of a pod")
     return URL.build(scheme="https" if target.https else "http", host=str(host), port=target.port, path="/metrics")
 
