@@ -10,7 +10,8 @@ from cta_group_core.budget.objectives import Measure
 from cta_group_core.budget.report import BudgetReport
 from cta_group_core.budget.target import Served
 from cta_group_operator.reconcile.budget_pods import MOST_PODS
-from operator_world import SPACE
+from operator_world import SPACE, a_controller
+from vllm_server_metrics import ServerMetrics
 
 PATH = f"/apis/ctagroup.dev/v1alpha1/namespaces/{SPACE}/ctaworkloads/deployment-web/status"
 
@@ -177,3 +178,67 @@ async def test_figures_are_the_newest_numbers() -> None:
     assert second.kept is False
     assert dict(second.ratios)["ttft-p95"] > 2
     assert answer(world) == ("True", "BudgetKept")
+
+
+async def watched_long(world: BudgetWorld, server: ServerMetrics, seconds: float) -> None:
+    """Watch an easy load for over an hour."""
+    for _ in range(130):
+        server.observe(Measure.TTFT, seconds, times=50)
+        await world.look()
+
+
+async def test_what_is_known_of_another_budget_is_forgotten() -> None:
+    """Peaks are shares of a limit: a budget that becomes four times as strict is not judged by those of before."""
+    world = BudgetWorld()
+    world.declare(a_budget("ttft=10s"))
+    server = world.start()
+    await watched_long(world, server, 0.2)
+    assert reported(world).status.recommended_groups != 32
+    world.declare(a_budget("ttft=300ms"))
+    server.observe(Measure.TTFT, 0.2, times=50)
+    await world.look(12)
+    assert answer(world) == ("True", "BudgetKept")
+    assert reported(world).status.recommended_groups == 32
+
+
+async def test_what_is_known_of_another_size_is_forgotten() -> None:
+    """Latencies of 96 groups say nothing about 32: the new pods are measured before anything is judged."""
+    world = BudgetWorld()
+    server = world.start("a", requests=(96,))
+    await watched_long(world, server, 0.01)
+    known = world.watch._watched[DEPLOYMENT.uid]
+    assert known.peaks.worst() is not None
+    world.view.pods.remove((SPACE, "a"))
+    world.start("b", requests=(32,))
+    await world.look(12)
+    assert reported(world).condition.reason == "TooFewRequests"
+    assert known.peaks.stretches == ()
+
+
+async def test_pods_that_come_and_go_at_the_same_size_forget_nothing() -> None:
+    """A restart, and a moment without any pod, leaves what was seen of that size."""
+    world = BudgetWorld()
+    server = world.start("a")
+    await watched_long(world, server, 0.05)
+    known = world.watch._watched[DEPLOYMENT.uid]
+    seen = known.peaks.stretches
+    world.view.pods.remove((SPACE, "a"))
+    await world.look()
+    world.start("b")
+    await world.look()
+    assert known.peaks.stretches[: len(seen) - 1] == seen[:-1]
+    assert known.peaks.worst() is not None
+
+
+async def test_a_workload_that_was_made_again_is_told_once() -> None:
+    """A Deployment under a name that was there before has its own numbers, and the older one none."""
+    world = BudgetWorld()
+    world.start()
+    await world.look()
+    again = replace(DEPLOYMENT, uid="again")
+    world.view.controllers["Deployment"].put(
+        replace(a_controller("Deployment", "web", budget=a_budget()), ref=again, resource_version="900")
+    )
+    await world.watch.look(again)
+    assert len(world.watch.figures()) == 1
+    assert world.watch.report(DEPLOYMENT) is None

@@ -1,4 +1,4 @@
-"""The worst that was seen over a day: ten minutes at night say nothing about whether fewer groups would do."""
+"""The worst that was seen in the last day, once that is an hour: ten minutes say nothing of whether fewer groups do."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ from cta_group_core.budget.outcome import Outcome
 from cta_group_core.budget.window import Observed
 
 MEMORY_SECONDS: Final = 24 * 3600.0
+"""What is older is forgotten."""
 LEAST_SECONDS: Final = 3600.0
 """Watched for less, nothing is said about fewer groups."""
 _SPACING_SECONDS: Final = 600.0

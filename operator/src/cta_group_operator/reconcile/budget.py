@@ -41,11 +41,22 @@ class _Watched:
     top: ObjectRef
     window: Window = field(default_factory=Window)
     peaks: Peaks = field(default_factory=Peaks)
+    wanted: Budget | None = None
+    """What ``peaks`` are shares of."""
+    sizes: frozenset[tuple[int, ...]] = frozenset()
+    """What the pods asked for that ``window`` and ``peaks`` tell of."""
     told: BudgetReport | None = None
     told_at: float = 0.0
     newest: BudgetReport | None = None
     silent: int = 0
     """Looks in a row that no server answered."""
+
+    def judge(self, wanted: Budget, sizes: frozenset[tuple[int, ...]]) -> None:
+        """Forget what says nothing about this budget and pods of these sizes: latencies are those of a size."""
+        if sizes and sizes != self.sizes:
+            self.window, self.peaks, self.sizes = Window(), Peaks(), sizes
+        if wanted != self.wanted:
+            self.peaks, self.wanted = Peaks(), wanted
 
 
 class BudgetWatch:
@@ -113,7 +124,7 @@ class BudgetWatch:
             if self._watched.pop(top.uid, None) is not None:
                 self._tell(top)
             return None
-        state = self._watched.setdefault(top.uid, _Watched(top))
+        state = self._watched.get(top.uid) or self._begin(top)
         state.newest = await self._judge(state, budget)
         now = self._clock.monotonic()
         is_fresh = now - state.told_at < _RETELL_AFTER * self._seconds
@@ -123,6 +134,13 @@ class BudgetWatch:
         delay: int = min(_MOST_DELAY, 2 ** min(state.silent, 10))
         return self._seconds * delay
 
+    def _begin(self, top: ObjectRef) -> _Watched:
+        """Begin to watch a workload; whatever had its name before is no more."""
+        for uid, one in list(self._watched.items()):
+            if (one.top.namespace, one.top.kind, one.top.name) == (top.namespace, top.kind, top.name):
+                del self._watched[uid]
+        return self._watched.setdefault(top.uid, _Watched(top))
+
     async def _judge(self, state: _Watched, budget: BudgetView) -> BudgetReport:
         try:
             wanted = Budget.parse(budget.text)
@@ -131,6 +149,7 @@ class BudgetWatch:
         now = asked(state.top, budget, self._view)
         if not now.running:
             return unknown(str(wanted), "NotServing", "no pod of it runs")
+        state.judge(wanted, frozenset(pod.requests for pod, _ in now.pods))
         readings, problem = await self._read_all(now)
         state.silent = 0 if readings else state.silent + 1
         present = [pod.ref.uid for pod, _ in now.pods]
