@@ -69,6 +69,8 @@ class FakeKube:
     writes: list[tuple[str, str]] = field(default_factory=list)
     failures: list[Exception] = field(default_factory=list)
     """Raised by the next calls, one each."""
+    broken: dict[str, Exception] = field(default_factory=dict)
+    """Raised by every write whose path contains the key."""
     version: int = 100
     hold: asyncio.Event | None = None
     """While set, JSON patches wait for it."""
@@ -86,27 +88,27 @@ class FakeKube:
 
     async def create(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Create; Conflict when it exists."""
-        self._fail()
         full = f"{path}/{body['metadata']['name']}"
+        self._fail(full)
         if full in self.objects:
             raise Conflict(full)
         return self._store("create", full, dict(body))
 
     async def update(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Replace, if the version is the newest."""
-        self._fail()
+        self._fail(path)
         self._check(path, body)
         return self._store("update", path, dict(body))
 
     async def merge_patch(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Merge the top-level parts."""
-        self._fail()
+        self._fail(path)
         self._check(path, body)
         return self._store("merge", path, {**self.objects.get(path, {"metadata": {}}), **body})
 
     async def json_patch(self, path: str, operations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Remember the operations."""
-        self._fail()
+        self._fail(path)
         if self.hold is not None:
             self.held += 1
             await self.hold.wait()
@@ -115,14 +117,17 @@ class FakeKube:
     async def delete(self, path: str, resource_version: str | None = None) -> None:
         """Delete."""
         del resource_version
-        self._fail()
+        self._fail(path)
         self.writes.append(("delete", path))
         if self.objects.pop(path, None) is None:
             raise NotFound(path)
 
-    def _fail(self) -> None:
+    def _fail(self, written: str = "") -> None:
         if self.failures:
             raise self.failures.pop(0)
+        for part, failure in self.broken.items():
+            if part in written:
+                raise failure
 
     def _check(self, path: str, body: Mapping[str, Any]) -> None:
         asked = body.get("metadata", {}).get("resourceVersion")

@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from cta_group_core.quota import QuotaStatus, Reclaim
-from cta_group_operator.errors import Forbidden
+from cta_group_operator.errors import ApiUnavailable, Forbidden
 from cta_group_operator.metrics import Metrics
 from cta_group_operator.ports import ControllerView
 from cta_group_operator.reconcile.denied import Denials
@@ -189,3 +191,47 @@ async def test_only_a_quota_that_is_really_gone_loses_its_limits() -> None:
     del kube.objects[path]
     await reconciler(view, kube).reconcile("q")
     assert kube.writes == [("delete", LIMIT.format("a"))]
+
+
+async def test_a_namespace_whose_limit_cannot_be_written_stops_no_other() -> None:
+    """A webhook that breaks in one namespace: the others get their limits, the status says why, and it is repeated."""
+    view, kube = a_view("a", "b", "c"), FakeKube()
+    view.quotas.put(a_quota("q", 96, "a", "b", "c"))
+    kube.broken["/namespaces/a/"] = ApiUnavailable("500: a webhook broke")
+    with pytest.raises(ApiUnavailable):
+        await reconciler(view, kube).reconcile("q")
+    assert {path for verb, path in kube.writes if verb == "create"} == {LIMIT.format("b"), LIMIT.format("c")}
+    assert "500: a webhook broke" in str(kube.objects[STATUS])
+
+
+async def test_a_limit_that_is_refused_is_tried_again() -> None:
+    """Nobody tells when a policy would take it, so the quota is looked at again by itself."""
+    view, kube = a_view("a"), FakeKube()
+    view.quotas.put(a_quota("q", 64, "a"))
+    kube.broken["/namespaces/a/"] = Forbidden("403")
+    assert await reconciler(view, kube).reconcile("q") == 30.0
+
+
+async def test_a_limit_that_cannot_be_deleted_stops_no_other() -> None:
+    """Of a quota that is gone each namespace is let go in its turn."""
+    view, kube = a_view("a", "b"), FakeKube()
+    for space in ("a", "b"):
+        view.limits.put(a_limit(space, "q", 64))
+        kube.objects[LIMIT.format(space)] = {}
+    kube.broken["/namespaces/a/"] = ApiUnavailable("500")
+    with pytest.raises(ApiUnavailable):
+        await reconciler(view, kube).reconcile("q")
+    assert kube.writes == [("delete", LIMIT.format("b"))]
+
+
+async def test_a_status_that_is_refused_stops_no_other_of_the_cohort() -> None:
+    """Each CTAQuota of a cohort is told, whatever the API server says of one."""
+    view, kube = a_view("a", "b"), FakeKube()
+    for name, space in (("q", "a"), ("r", "b")):
+        quota = a_quota(name, 32, space)
+        view.quotas.put(replace(quota, spec=quota.spec.model_copy(update={"cohort": "c"})))
+        view.limits.put(a_limit(space, name, 32))
+    kube.broken[STATUS] = Forbidden("403")
+    with pytest.raises(Forbidden):
+        await reconciler(view, kube).reconcile("cohort/c")
+    assert [path for _, path in kube.writes] == [STATUS.replace("/q/", "/r/")]

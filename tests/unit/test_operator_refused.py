@@ -1,13 +1,14 @@
 """Refused pods are counted, told and taken away, one stays to be looked at, and the next one waits."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from cta_group_core.ids import NodeName
 from cta_group_core.refusals import Cause
+from cta_group_operator.errors import ApiUnavailable, Forbidden
 from cta_group_operator.metrics import Metrics
 from cta_group_operator.ports import PodView
 from cta_group_operator.reconcile.events import EventWriter
@@ -30,9 +31,9 @@ class World:
     refused: RefusedPods
 
     @classmethod
-    def make(cls, *, keep: bool = False) -> "World":
+    def make(cls, *, keep: bool = False, kube: FakeKube | None = None) -> "World":
         """Return one in which nothing was refused."""
-        view, kube, clock, metrics = a_view(), FakeKube(), FakeClock(), Metrics("test")
+        view, kube, clock, metrics = a_view(), kube or FakeKube(), FakeClock(), Metrics("test")
         owner = ref("Deployment", "web")
         view.controllers["Deployment"].put(a_controller("Deployment", "web"))
         view.controllers["ReplicaSet"].put(a_controller("ReplicaSet", "web-1", owner=owner))
@@ -48,6 +49,12 @@ class World:
         self.kube.objects[self.path(name)] = {"metadata": {}}
         self.view.pods.put(pod)
         return pod
+
+    def look_again(self) -> None:
+        """Have it look now: it sleeps by another clock than the one that is set."""
+        self.refused.queue.rest()
+        self.refused.queue.wake()
+        self.refused.mark_everything()
 
     def path(self, name: str) -> str:
         """Return the path of a pod."""
@@ -96,9 +103,7 @@ async def test_of_a_controllers_pods_the_newest_stays_for_a_while() -> None:
         assert event["message"] == f"node n1 refused pod pod-0, which asks for 32 groups: {WORDS}"
         world.view.pods.replace([pod for pod in world.view.pods if pod.ref.name == "pod-4"], "100")
         world.clock.now += 61
-        world.refused.queue.rest()  # it sleeps by another clock than the one that was set
-        world.refused.queue.wake()
-        world.refused.mark_everything()
+        world.look_again()
         await until(lambda: "pod-4" in world.deleted, "the last deletion")
     assert world.counted() == 5
 
@@ -192,3 +197,66 @@ async def test_a_pod_that_changed_is_looked_at_again() -> None:
         await until(lambda: world.refused.queue.is_idle, "the rest of the work")
     errors = world.metrics.registry.get_sample_value("cta_group_reconcile_errors_total", {"kind": "refused"})
     assert errors == 0
+
+
+async def test_a_pod_that_cannot_be_deleted_stops_nobody() -> None:
+    """One that a policy guards stays; those behind it go, and it is tried again."""
+    world = World.make()
+    for number in range(4):
+        world.fail(f"pod-{number}")
+    world.kube.broken[world.path("pod-0")] = Forbidden("403")
+    async with world.running():
+        await until(lambda: world.deleted == ["pod-1", "pod-2"], "the deletions of the others")
+        errors = ("cta_group_reconcile_errors_total", {"kind": "refused"})
+        await until(lambda: world.metrics.registry.get_sample_value(*errors) == 1, "the round to be repeated later")
+        world.kube.broken.clear()
+        world.clock.now += 1
+        world.look_again()
+        await until(lambda: "pod-0" in world.deleted, "the deletion of the guarded one")
+    assert world.counted() == 4
+
+
+class SlowEvents(FakeKube):
+    """Takes events only when it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = asyncio.Event()
+        self.waits = 0
+
+    async def create(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Wait for the gate."""
+        self.waits += 1
+        await self.gate.wait()
+        return await super().create(path, body)
+
+
+async def test_pods_that_go_while_others_are_told_of_leave_nothing_behind() -> None:
+    """All pods of a controller vanish during its round: each was counted, nothing breaks, nothing stays in memory."""
+    kube = SlowEvents()
+    world = World.make(kube=kube)
+    for number in range(3):
+        world.fail(f"pod-{number}")
+    async with world.running():
+        await until(lambda: kube.waits == 1, "the first event")
+        world.view.pods.replace([], "100")
+        kube.gate.set()
+        await until(lambda: world.counted() == 3, "all to be counted")
+        await until(lambda: world.refused.queue.is_idle, "the rest of the work")
+    assert world.refused._counted == {}
+    errors = world.metrics.registry.get_sample_value("cta_group_reconcile_errors_total", {"kind": "refused"})
+    assert errors == 0
+
+
+async def test_a_refusal_is_told_though_its_event_had_to_wait() -> None:
+    """A pod is counted once, so its event is kept until the API server takes it."""
+    world = World.make()
+    world.kube.broken["/events/"] = ApiUnavailable("away")
+    world.fail("pod")
+    async with world.running():
+        await until(lambda: world.counted() == 1, "it to be counted")
+        await until(lambda: world.refused.queue.is_idle, "the rest of the work")
+    assert world.told() == []
+    world.kube.broken.clear()
+    await world.refused._events.send_again()
+    assert [event["reason"] for event in world.told()] == ["RefusedByNode"]

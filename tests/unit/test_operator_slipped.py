@@ -16,7 +16,7 @@ from cta_group_core.names import (
 )
 from cta_group_core.nodes import Allocation
 from cta_group_operator.clock import SystemClock
-from cta_group_operator.errors import ApiUnavailable, LeadershipLost
+from cta_group_operator.errors import ApiError, ApiUnavailable, Conflict, Forbidden, LeadershipLost, Rejected
 from cta_group_operator.metrics import Metrics
 from cta_group_operator.reconcile.events import EventWriter
 from cta_group_operator.reconcile.slipped import SlippedPods
@@ -146,6 +146,31 @@ async def test_a_pod_that_cannot_be_read_hides_no_other() -> None:
     await slipped.list_all()
     assert set(labelled(kube)) == {"good"}
     assert metrics.registry.get_sample_value("cta_group_decode_errors_total", {"kind": "Pod"}) == 1
+
+
+@pytest.mark.parametrize("failure", [Forbidden("403"), Rejected("422"), Conflict("409"), ApiUnavailable("500")])
+async def test_a_pod_that_cannot_be_labelled_hides_no_other(failure: ApiError) -> None:
+    """A policy that guards one pod keeps nobody behind it from being found; each attempt is counted."""
+    _, kube, slipped, metrics = a_world(*(pod_body(name) for name in ("first", "guarded", "last")))
+    kube.broken["/pods/guarded"] = failure
+    await slipped.list_all()
+    assert set(labelled(kube)) == {"first", "last"}
+    errors = metrics.registry.get_sample_value("cta_group_reconcile_errors_total", {"kind": "slipped"})
+    assert errors == 1
+    kube.broken.clear()
+    await slipped.list_all()
+    assert "guarded" in labelled(kube)
+
+
+async def test_it_is_told_though_its_event_had_to_wait() -> None:
+    """A pod is labelled once, so its event is kept until the API server takes it."""
+    _, kube, slipped, _ = a_world(pod_body("pod"))
+    kube.broken["/events/"] = ApiUnavailable("away")
+    await slipped.list_all()
+    assert set(labelled(kube)) == {"pod"}
+    kube.broken.clear()
+    await slipped._events.send_again()
+    assert [one["reason"] for path, one in kube.objects.items() if "/events/" in path] == ["AdmittedWithoutWebhook"]
 
 
 async def test_what_a_plugin_reports_is_looked_up() -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from cta_group_operator.errors import Forbidden, NotFound
+from cta_group_operator.errors import ApiUnavailable, Forbidden, NotFound
 from cta_group_operator.metrics import Metrics
 from cta_group_operator.ports import FailureEvent
 from cta_group_operator.reconcile.denied import Denials
@@ -78,3 +78,14 @@ async def test_a_controller_that_cannot_be_woken_stops_nobody() -> None:
         view.controllers["ReplicaSet"].put(a_controller("ReplicaSet", "other", failure=DENIED))
         await a_waker(view, kube).wake_in([SPACE])
         assert [path.rpartition("/")[2] for _, path in kube.writes] == ["other"]
+
+
+async def test_a_webhook_that_breaks_stops_nobody() -> None:
+    """What may work by itself the next time is raised at the end, when all others were woken."""
+    view, kube = a_denied("ReplicaSet"), FakeKube()
+    for name in ("a-first", "z-last"):
+        view.controllers["ReplicaSet"].put(a_controller("ReplicaSet", name, failure=DENIED))
+    kube.broken["/replicasets/web"] = ApiUnavailable("500: a webhook broke")
+    with pytest.raises(ApiUnavailable):
+        await a_waker(view, kube).wake_in([SPACE])
+    assert sorted(path.rpartition("/")[2] for _, path in kube.writes) == ["a-first", "z-last"]

@@ -15,7 +15,7 @@ from typing import Any, Final
 from cta_group_core.names import DEFAULT_RESOURCE_NAME, GATE_PLACEMENT
 from cta_group_operator.adapters.connection import load_connection
 from cta_group_operator.adapters.kube import KubeClient
-from cta_group_operator.errors import ApiError, Conflict, NotFound, Rejected
+from cta_group_operator.errors import ApiError, NotFound
 from cta_group_operator.ports import Json, KubeApi
 
 _PODS: Final = "/api/v1/pods"
@@ -136,9 +136,7 @@ class GateRelease:
                 await self._api.json_patch(f"/api/v1/namespaces/{name.replace('/', '/pods/')}", _patch(pod))
         except NotFound:
             self._left.remove(name)  # it is gone, and its gate with it
-        except (Conflict, Rejected):
-            return  # it changed meanwhile: the next look decides
-        except ApiError as error:
+        except ApiError as error:  # when it only changed meanwhile, the next look finds it so and says nothing more
             self._problem = str(error)
         else:
             self._left.remove(name)

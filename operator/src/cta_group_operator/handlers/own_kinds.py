@@ -17,6 +17,7 @@ from cta_group_operator.handlers.read import Body, read_cta_node, read_quota, re
 from cta_group_operator.logs import EventLog
 from cta_group_operator.metrics import Metrics
 from cta_group_operator.ports import Clock, KubeApi
+from cta_group_operator.reconcile.one_by_one import OneByOne
 from cta_group_operator.reconcile.view import ClusterView
 from cta_group_operator.resources import CTA_NODES, CTA_QUOTAS, CTA_WORKLOADS, Resource
 from cta_group_operator.store import Store, Versioned
@@ -83,10 +84,13 @@ class OwnKinds:
         return self._clock.monotonic() - self._acted
 
     async def list_all(self) -> None:
-        """List every kind once; raises ApiError, NotFound when the CRDs are not installed."""
+        """List every kind once; raises ApiError for one that could not be, NotFound when the CRDs are not installed."""
         self._acted = self._clock.monotonic()
+        turns = OneByOne()
         for kind in self._kinds:
-            await self._list(kind)
+            with turns.one(kind.resource.kind):
+                await self._list(kind)
+        turns.end()
 
     async def list_again(self) -> NoReturn:
         """List every kind from time to time, for deletions that a watch missed."""

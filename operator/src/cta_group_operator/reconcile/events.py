@@ -1,12 +1,19 @@
-"""Events on other people's objects, for ``kubectl describe``."""
+"""Events on other people's objects, for ``kubectl describe``.
 
+An event tells of something that was done and is not done again, so one that could not be sent is kept and sent later.
+What it tells of goes on meanwhile: no round fails because of an event.
+"""
+
+import asyncio
 import hashlib
-from typing import Final, Literal
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NoReturn
 
 from cta_group_core.names import FIELD_MANAGER_OPERATOR
 from cta_group_operator.errors import Conflict, Forbidden, NotFound, Rejected
 from cta_group_operator.logs import EventLog
 from cta_group_operator.ports import Clock, KubeApi, ObjectRef
+from cta_group_operator.reconcile.one_by_one import OneByOne
 from cta_group_operator.resources import EVENTS
 
 _log = EventLog(__name__)
@@ -14,6 +21,19 @@ _log = EventLog(__name__)
 _MESSAGE_MOST: Final = 1000
 """The API server takes 1024 bytes."""
 _NAME_MOST: Final = 200
+_AGAIN_SECONDS: Final = 5.0
+_OLDEST_SECONDS: Final = 3600.0
+"""The API server keeps events no longer itself, unless it is told to."""
+_MOST_UNSENT: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class _Unsent:
+    """An event that no answer came for yet."""
+
+    since: float
+    path: str
+    body: dict[str, Any]
 
 
 class EventWriter:
@@ -23,6 +43,29 @@ class EventWriter:
         self._api = api
         self._clock = clock
         self._identity = identity
+        self._unsent: dict[tuple[str, str], _Unsent] = {}
+        """By namespace and name, the oldest first."""
+
+    @property
+    def unsent(self) -> int:
+        """Events that are to be sent yet."""
+        return len(self._unsent)
+
+    async def run(self) -> NoReturn:
+        """Send again what could not be sent, for ever."""
+        while True:
+            await asyncio.sleep(_AGAIN_SECONDS)
+            await self.send_again()
+
+    async def send_again(self) -> None:
+        """Send what could not be sent, once; what is older than an hour is dropped."""
+        oldest = self._clock.monotonic() - _OLDEST_SECONDS
+        turns = OneByOne()
+        for key, event in list(self._unsent.items()):
+            if event.since < oldest:
+                self._drop(key, "no answer for an hour")
+            with turns.one(event.body["reason"]):
+                await self._send(key, event)
 
     async def write(
         self,
@@ -33,13 +76,17 @@ class EventWriter:
         once_for: str,
         kind: Literal["Normal", "Warning"] = "Warning",
     ) -> None:
-        """Write one event, unless one for the same object, reason and ``once_for`` exists."""
+        """Write one event, unless one for the same object, reason and ``once_for`` exists.
+
+        Raises no ApiError: without an answer the event is sent again by :meth:`run`.
+        """
         digest = hashlib.sha256(f"{about.uid}/{reason}/{once_for}".encode()).hexdigest()[:16]
         now = self._clock.utc_text()
+        key = (about.namespace or "default", f"{_beginning(about.name)}.{digest}")
         body = {
             "apiVersion": EVENTS.group_version,
             "kind": EVENTS.kind,
-            "metadata": {"name": f"{_beginning(about.name)}.{digest}", "namespace": about.namespace or "default"},
+            "metadata": {"name": key[1], "namespace": key[0]},
             "involvedObject": {
                 "apiVersion": about.api_version,
                 "kind": about.kind,
@@ -58,12 +105,28 @@ class EventWriter:
             "lastTimestamp": now,
             "count": 1,
         }
+        event = _Unsent(self._clock.monotonic(), EVENTS.path(key[0]), body)
+        self._unsent[key] = event  # first, so that it stays also when this is cut short
+        if len(self._unsent) > _MOST_UNSENT:
+            self._drop(next(iter(self._unsent)), "too many that wait")
+        with OneByOne().one(about):
+            await self._send(key, event)
+
+    async def _send(self, key: tuple[str, str], event: _Unsent) -> None:
+        if self._unsent.get(key) is not event:
+            return  # sent meanwhile, or there is a newer one
         try:
-            await self._api.create(EVENTS.path(about.namespace or "default"), body)
+            await self._api.create(event.path, event.body)
         except (Conflict, NotFound):
-            return  # written already, or the namespace is gone
-        except (Forbidden, Rejected) as no:  # a namespace that is going, most often; an event is not worth a retry
-            _log.warning("event_refused", about=about, reason=reason, cause=no)
+            pass  # written already, or the namespace is gone
+        except (Forbidden, Rejected) as no:  # a namespace that is going, most often; it would be refused again
+            _log.warning("event_refused", about=key[1], reason=event.body["reason"], cause=no)
+        if self._unsent.get(key) is event:
+            del self._unsent[key]
+
+    def _drop(self, key: tuple[str, str], why: str) -> None:
+        if (event := self._unsent.pop(key, None)) is not None:
+            _log.warning("event_dropped", about=key[1], reason=event.body["reason"], cause=why)
 
 
 def _beginning(name: str) -> str:

@@ -1,13 +1,18 @@
 """CTAQuotas become ResourceQuotas: read the cohort, decide, write what may be written now, tell the status once."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
 from cta_group_core.conditions import merge_conditions
 from cta_group_core.quota import QuotaStatus
-from cta_group_operator.errors import Conflict, Forbidden, NotFound, Rejected
+from cta_group_operator.errors import ApiError, ApiUnavailable, Conflict, NotFound
 from cta_group_operator.logs import EventLog
 from cta_group_operator.metrics import Metrics
 from cta_group_operator.ports import Clock, KubeApi, LimitView, PodView, QuotaView
 from cta_group_operator.reconcile.denied import Denials
 from cta_group_operator.reconcile.events import EventWriter
+from cta_group_operator.reconcile.one_by_one import OneByOne
 from cta_group_operator.reconcile.quota_charges import Charges
 from cta_group_operator.reconcile.quota_limits import LimitWriter, ReadLimit
 from cta_group_operator.reconcile.quota_scope import Keepers, Scope, members_of
@@ -20,6 +25,9 @@ from cta_group_operator.reconcile.written import LastWritten
 from cta_group_operator.resources import CTA_QUOTAS, PODS
 
 _log = EventLog(__name__)
+
+_REFUSED_SECONDS: Final = 30.0
+"""What the API server refused is tried again after this; nobody tells when it would be taken."""
 
 
 class QuotaReconciler:
@@ -61,60 +69,66 @@ class QuotaReconciler:
         if not snapshot.quotas:
             self._stuck.discard(key)
             self._charges.drop(key)
-            await self._remove_all(key)
-            return None
+            return await self._remove_all(key)
         if snapshot.plan.writes or snapshot.victims:
             for limit in await self._limits.read_all():
                 self._view.limits.put(limit)
             snapshot = self._observer.look(key)
         self._note_stuck(snapshot)
-        refused = await self._act(key, snapshot)
-        if snapshot.plan.writes and not any(refused.values()):
+        turns = OneByOne()
+        refused = await self._act(key, snapshot, turns)
+        if snapshot.plan.writes and not any(refused.values()) and not turns.failed:
             return None  # the writes come back as events, and the round after them tells the status
         for quota in snapshot.quotas:
-            name = quota.ref.name
-            await self._tell(
-                quota,
-                quota_status(
-                    quota,
-                    snapshot,
-                    refused=refused[name],
-                    stale=self._charges.stale(name, snapshot.scopes[name]),
-                    uncharged=self._uncharged.of(snapshot.scopes[name]),
-                    resource_name=self._resource_name,
-                ),
-            )
-        await self._waker.wake_in(_at_their_limits(snapshot))
-        return self._charges.seconds_left(snapshot.scopes)
+            with turns.one(quota.ref):
+                await self._tell(quota, self._status(quota, snapshot, refused[quota.ref.name]))
+        with turns.one(f"controllers that {key} refused"):
+            await self._waker.wake_in(_at_their_limits(snapshot))
+        turns.end()
+        again = (self._charges.seconds_left(snapshot.scopes), _REFUSED_SECONDS if any(refused.values()) else None)
+        return min((seconds for seconds in again if seconds is not None), default=None)
+
+    def _status(self, quota: QuotaView, snapshot: Snapshot, refused: list[str]) -> QuotaStatus:
+        scope = snapshot.scopes[quota.ref.name]
+        return quota_status(
+            quota,
+            snapshot,
+            refused=refused,
+            stale=self._charges.stale(quota.ref.name, scope),
+            uncharged=self._uncharged.of(scope),
+            resource_name=self._resource_name,
+        )
 
     def forget(self) -> None:
         """Start afresh: another replica may have decided meanwhile."""
         self._stuck.clear()
         self._charges.forget()
 
-    async def _act(self, key: str, snapshot: Snapshot) -> dict[str, list[str]]:
-        """Make the writes; return for each CTAQuota what the API server refused. Raises Conflict at the end."""
-        refused = {name: await self._let_go(scope) for name, scope in snapshot.scopes.items()}
-        conflicts: list[Conflict] = []
+    async def _act(self, key: str, snapshot: Snapshot, turns: OneByOne) -> dict[str, list[str]]:
+        """Make the writes; return for each CTAQuota what the API server refused. Raises Conflict after the last."""
+        refused = {name: await self._let_go(scope, turns) for name, scope in snapshot.scopes.items()}
+        await self._write_limits(key, snapshot, refused, turns)
+        if not snapshot.plan.writes:
+            for limit in snapshot.not_enforced:
+                with turns.one(limit.ref):
+                    await self._limits.enforce(limit, limit.hard or 0)
+        if not any(refused.values()):
+            for pod in snapshot.victims:
+                with turns.one(pod.ref):
+                    await self._reclaim(pod)
+        return refused
+
+    async def _write_limits(self, key: str, snapshot: Snapshot, refused: dict[str, list[str]], turns: OneByOne) -> None:
+        writes = OneByOne()
         for write in snapshot.plan.writes:
             if not self._still(key, snapshot):
                 raise Conflict(f"the CTAQuotas of {key} changed while their limits were being written")
-            try:
+            with writes.one(f"{write.quota} in {write.namespace}"), _refusals(refused[write.quota]):
                 await self._limits.write(write, snapshot.limit(write.quota, write.namespace))
-            except Conflict as newer:  # the other writes are safe without this one
-                conflicts.append(newer)
-            except (Rejected, Forbidden, NotFound) as no:
-                refused[write.quota].append(str(no))
-                _log.warning("quota_write_refused", quota=write.quota, namespace=write.namespace, cause=no)
-        if conflicts:
-            raise conflicts[0]
-        if not snapshot.plan.writes:
-            for limit in snapshot.not_enforced:
-                await self._limits.enforce(limit, limit.hard or 0)
-        if not any(refused.values()):
-            for pod in snapshot.victims:
-                await self._reclaim(pod)
-        return refused
+        for failed in writes.failed:
+            if isinstance(failed, Conflict):
+                raise failed
+        turns.failed += writes.failed
 
     def _still(self, key: str, snapshot: Snapshot) -> bool:
         """Tell whether people still want what the snapshot was decided for."""
@@ -129,9 +143,17 @@ class QuotaReconciler:
             else:
                 self._stuck.discard(name)
 
-    async def _let_go(self, scope: Scope) -> list[str]:
-        """Delete limits in namespaces that left. One that another CTAQuota keeps now is left for that to take over."""
-        return await self._limits.delete_all(limit for limit in scope.leaving if self._is_to_go(limit))
+    async def _let_go(self, scope: Scope, turns: OneByOne) -> list[str]:
+        """Delete limits in namespaces that left, and return what the API server refused.
+
+        One that another CTAQuota keeps now is left for that to take over.
+        """
+        refused: list[str] = []
+        for limit in scope.leaving:
+            if self._is_to_go(limit):
+                with turns.one(limit.ref), _refusals(refused):
+                    await self._limits.delete(limit)
+        return refused
 
     def _is_to_go(self, limit: LimitView) -> bool:
         """Tell whether nobody takes over a limit: its namespace belongs to no CTAQuota, or both wait for each other."""
@@ -141,15 +163,19 @@ class QuotaReconciler:
         keeper = self._keepers.keeper(namespace.name)
         return keeper is None or {keeper, limit.quota} <= self._stuck
 
-    async def _remove_all(self, name: str) -> None:
-        """Delete what a CTAQuota left behind, after asking whether it is really gone."""
+    async def _remove_all(self, name: str) -> float | None:
+        """Delete what a CTAQuota left behind, after asking whether it is really gone; return when to try again."""
         limits = self._view.limits_of(name)
         if not limits or self._view.quotas.get(name) is not None:
-            return
+            return None
         try:
             await self._api.get(CTA_QUOTAS.path(name=name))
         except NotFound:
-            await self._let_go(Scope((), {}, leaving=limits))
+            turns = OneByOne()
+            refused = await self._let_go(Scope((), {}, leaving=limits), turns)
+            turns.end()
+            return _REFUSED_SECONDS if refused else None
+        return None
 
     async def _reclaim(self, pod: PodView) -> None:
         """Delete a pod so that another quota gets its own groups back."""
@@ -174,6 +200,19 @@ class QuotaReconciler:
         except NotFound:
             return  # deleted meanwhile
         self._written.remember(key, status, answer)
+
+
+@contextmanager
+def _refusals(into: list[str]) -> Iterator[None]:
+    """Keep what the API server says to a write; raise what the next attempt may change by itself."""
+    try:
+        yield
+    except Conflict:
+        raise
+    except ApiError as no:
+        into.append(str(no))
+        if isinstance(no, ApiUnavailable):
+            raise
 
 
 def _at_their_limits(snapshot: Snapshot) -> frozenset[str]:

@@ -5,14 +5,14 @@ and between the two a pod may come in that the new limit does not cover. So a li
 first, at the version whose ``status.used`` was read, and in the spec right afterwards, at the version that this gave.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
 from cta_group_core.names import LABEL_QUOTA, QUOTA_OBJECT_NAME
 from cta_group_core.quota import quota_key
 from cta_group_core.quota_plan import Write
-from cta_group_operator.errors import Conflict, Forbidden, NotFound, Rejected
+from cta_group_operator.errors import Conflict, NotFound
 from cta_group_operator.logs import EventLog
 from cta_group_operator.ports import Json, KubeApi, LimitView
 from cta_group_operator.resources import RESOURCE_QUOTAS
@@ -80,19 +80,11 @@ class LimitWriter:
         given: str = answer["metadata"]["resourceVersion"]
         return given
 
-    async def delete_all(self, limits: Iterable[LimitView]) -> list[str]:
-        """Delete ResourceQuotas; return what the API server said where it refused."""
-        refused: list[str] = []
-        for limit in limits:
-            try:
-                await self._api.delete(_path(limit), limit.resource_version)
-            except NotFound:
-                continue
-            except (Rejected, Forbidden) as no:
-                refused.append(str(no))
-            else:
-                _log.info("quota_deleted", quota=limit.quota, namespace=limit.ref.namespace)
-        return refused
+    async def delete(self, limit: LimitView) -> None:
+        """Delete a ResourceQuota, if it is there."""
+        with suppress(NotFound):
+            await self._api.delete(_path(limit), limit.resource_version)
+            _log.info("quota_deleted", quota=limit.quota, namespace=limit.ref.namespace)
 
     def _body(self, write: Write) -> dict[str, Any]:
         """Return the ResourceQuota that limits one namespace; also the merge patch that makes it so."""

@@ -14,6 +14,7 @@ from cta_group_operator.logs import EventLog
 from cta_group_operator.metrics import Metrics
 from cta_group_operator.ports import Clock, KubeApi, PodView
 from cta_group_operator.reconcile.events import EventWriter
+from cta_group_operator.reconcile.one_by_one import OneByOne
 from cta_group_operator.reconcile.queue import WorkQueue
 from cta_group_operator.reconcile.view import ClusterView
 from cta_group_operator.resources import PODS
@@ -97,17 +98,25 @@ class RefusedPods:
     async def _reconcile(self, key: str) -> float | None:
         """Tell of the refused pods of one controller; return the seconds until the newest may go too."""
         refused = sorted(self._refused(key), key=self._age)
+        turns = OneByOne()
         for pod in refused:
-            await self._tell(pod)
-        if self._keep or not refused or refused[-1].owner is None:
+            with turns.one(pod.ref):
+                await self._tell(pod)
+        left = None
+        if not self._keep and refused and refused[-1].owner is not None:
+            left = self._left_of(refused[-1])
+            for pod in refused if left == 0.0 else refused[:-1]:
+                with turns.one(pod.ref):
+                    await self._delete(pod)
+        turns.end()
+        return left or None
+
+    def _left_of(self, newest: PodView) -> float | None:
+        """Return for how long the newest pod of a controller is kept still; None when it went meanwhile."""
+        counted = self._counted.get(newest.ref.uid)
+        if counted is None:
             return None
-        for pod in refused[:-1]:
-            await self._delete(pod)
-        left = self._counted[refused[-1].ref.uid] + self._kept_seconds(refused[-1]) - self._clock.monotonic()
-        if left > 0:
-            return left
-        await self._delete(refused[-1])
-        return None
+        return max(0.0, counted + self._kept_seconds(newest) - self._clock.monotonic())
 
     def _age(self, pod: PodView) -> tuple[float, str, str]:
         """Return what sorts the oldest first: Kubernetes tells the creation in whole seconds only."""
@@ -127,7 +136,9 @@ class RefusedPods:
         """Count a pod, and say so on what people look at: of a controller's pods, once a minute."""
         if pod.ref.uid in self._counted or pod.refused is None:
             return
-        self._counted[pod.ref.uid] = self._clock.monotonic()
+        now = self._view.pods.get(pod.ref.name, pod.ref.namespace)
+        if now is not None and now.ref.uid == pod.ref.uid:  # of one that went meanwhile nobody would forget it
+            self._counted[pod.ref.uid] = self._clock.monotonic()
         self._metrics.refused.labels(cause=pod.refused.value).inc()
         top = self._view.top_owner(pod.ref, pod.owner)
         minute = self._clock.utc_text()[:_MINUTE_LETTERS]

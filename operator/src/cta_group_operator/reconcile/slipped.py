@@ -14,6 +14,7 @@ from cta_group_operator.logs import EventLog
 from cta_group_operator.metrics import Metrics
 from cta_group_operator.ports import Clock, CtaNodeView, Json, KubeApi, PodView
 from cta_group_operator.reconcile.events import EventWriter
+from cta_group_operator.reconcile.one_by_one import OneByOne
 from cta_group_operator.reconcile.queue import WorkQueue
 from cta_group_operator.reconcile.view import ClusterView
 from cta_group_operator.resources import PODS
@@ -95,9 +96,12 @@ class SlippedPods:
             await asyncio.sleep(self._period_seconds)
 
     async def list_all(self) -> None:
-        """List them once, and label those that ask for groups. Raises ApiError."""
+        """List them once, and label those that ask for groups. Raises ApiError when they cannot be listed."""
+        turns = OneByOne()
         async for pod, body in self._pods(PODS.path(), _UNLABELLED):
-            await self._take(pod, body)
+            with turns.one(pod.ref):
+                await self._take(pod, body)
+        self._metrics.reconcile_errors.labels(kind="slipped").inc(len(turns.failed))  # the next list tries them again
 
     async def _look_for(self, key: tuple[str, str]) -> None:
         namespace, name = key
@@ -105,13 +109,14 @@ class SlippedPods:
         if self._view.pods.get(name, namespace) is not None or not self._is_named(*key):
             return
         page = await self._api.get(PODS.path(namespace), {"fieldSelector": f"metadata.name={name}", "limit": "1"})
-        for body in page.get("items") or ():
-            labels = body["metadata"].get("labels") or {}
-            if labels.get(LABEL_REQUESTS) != "true" and (pod := self._readable(body)) is not None:
-                await self._take(pod, body)
-        if not page.get("items"):
+        found: Json | None = next(iter(page.get("items") or ()), None)
+        if found is None:
             self._gone.add(key)
             self._found_gone()
+            return
+        is_labelled = (found["metadata"].get("labels") or {}).get(LABEL_REQUESTS) == "true"
+        if not is_labelled and (pod := self._readable(found)) is not None:
+            await self._take(pod, found)
 
     def _is_named(self, namespace: str, name: str) -> bool:
         nodes = self._view.cta_nodes

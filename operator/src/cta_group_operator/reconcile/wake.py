@@ -8,6 +8,7 @@ from cta_group_operator.logs import EventLog
 from cta_group_operator.metrics import Metrics
 from cta_group_operator.ports import ControllerView, KubeApi
 from cta_group_operator.reconcile.denied import Denials
+from cta_group_operator.reconcile.one_by_one import OneByOne
 from cta_group_operator.reconcile.view import ClusterView
 from cta_group_operator.resources import CONTROLLERS, DEPLOYMENTS
 
@@ -28,10 +29,16 @@ class Waker:
         self._denials = denials
 
     async def wake_in(self, namespaces: Collection[str]) -> None:
-        """Wake every controller of these namespaces that was denied and whose next pod fits now."""
+        """Wake every controller of these namespaces that was denied and whose next pod fits now.
+
+        Raises ApiError, when all others were woken, for one that could not be.
+        """
+        turns = OneByOne()
         for controller in self._view.all_controllers():
             if controller.ref.namespace in namespaces and controller.ref.kind in _PATHS:
-                await self._wake(controller)
+                with turns.one(controller.ref):
+                    await self._wake(controller)
+        turns.end()
 
     async def _wake(self, controller: ControllerView) -> None:
         """Wake one controller. The quota object's version is what is written, so one state of it wakes at most once."""
