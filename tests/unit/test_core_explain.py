@@ -221,3 +221,14 @@ def test_transition_times_change_with_the_status_only() -> None:
     assert first[0].last_transition_time == "t1"
     assert merge_conditions(first, (false.model_copy(update={"message": "x"}),), "t2")[0].last_transition_time == "t1"
     assert merge_conditions(first, (true,), "t3")[0].last_transition_time == "t3"
+
+
+def test_a_gate_that_cannot_be_taken_off() -> None:
+    """What keeps a pod that has a node is told before those that wait for room."""
+    held = PodFacts("web-1", Stage.HELD, "the API server does not let the operator take its scheduling gate off: 403")
+    facts = WorkloadFacts(3, 32, (*pods(Stage.NO_ROOM, words="no room"), held))
+    message, admissible, placed = told(facts)
+    assert message == (
+        "1 of 3 pods cannot be released: the API server does not let the operator take its scheduling gate off: 403"
+    )
+    assert (admissible, placed) == ("Admitted", "ReleaseRefused")

@@ -2,7 +2,7 @@
 
 from prometheus_client import generate_latest
 
-from cta_group_operator.metrics import Figures, Metrics, QueueFigures, QuotaFigures, WorkloadFigures
+from cta_group_operator.metrics import BudgetFigures, Figures, Metrics, QueueFigures, QuotaFigures, WorkloadFigures
 
 
 def exposition(figures: Figures) -> str:
@@ -54,3 +54,23 @@ def test_the_leader_tells_quotas_and_workloads() -> None:
     assert "cta_group_placement_waiting 2.0" in text
     assert 'cta_group_queue_depth{queue="plans"} 3.0' in text
     assert 'cta_group_queue_oldest_seconds{queue="plans"} 1.5' in text
+
+
+def test_what_was_made_again_under_its_name_is_told_once() -> None:
+    """Two series of the same labels in one answer would cost the scrape; the newer one is told."""
+    twice = [BudgetFigures("a", "Deployment", "web", kept=kept, ratios=(("ttft-p95", 0.5),)) for kept in (False, True)]
+    workloads = [WorkloadFigures("a", "Deployment", "web", groups, "NoRoom") for groups in (32, 64)]
+    text = exposition(Figures(leader=True, budgets=twice, workloads=workloads))
+    series = [line.rpartition(" ")[0] for line in text.splitlines() if not line.startswith("#")]
+    assert len(series) == len(set(series))
+    assert 'cta_group_workload_budget_kept{kind="Deployment",name="web",namespace="a"} 1.0' in text
+    assert 'cta_group_workload_requested{kind="Deployment",name="web",namespace="a"} 64.0' in text
+
+
+def test_releases_that_fail_are_told_from_the_start() -> None:
+    """Each cause is a series at zero, and the leader tells how many pods are held now."""
+    text = exposition(Figures(leader=True, release_refused=3))
+    for cause in ("changed", "forbidden", "rejected", "unavailable"):
+        assert f'cta_group_placement_release_failures_total{{cause="{cause}"}} 0.0' in text
+    assert "cta_group_placement_release_refused 3.0" in text
+    assert "with a node chosen" not in text

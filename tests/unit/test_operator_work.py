@@ -10,6 +10,7 @@ from budget_world import FakeServerMetrics
 from cta_group_core.nodes import Allocation
 from cta_group_core.workload import WorkloadOwner, WorkloadStatus
 from cta_group_operator.clock import SystemClock
+from cta_group_operator.errors import ApiUnavailable
 from cta_group_operator.metrics import Metrics
 from cta_group_operator.ports import Clock, WorkloadView
 from cta_group_operator.reconcile.view import ClusterView
@@ -198,4 +199,17 @@ async def test_a_denial_is_counted_beside_a_quota_that_people_made() -> None:
     failure = f'pods "web-1" is forbidden: exceeded quota: cta-group, {told}'
     view.controllers["ReplicaSet"].put(a_controller("ReplicaSet", "web", failure=failure))
     await until(lambda: kube.objects[path]["status"]["pending"] == 32, "the groups that are refused")
+    await lose_the_lease(led, work)
+
+
+async def test_the_leader_sends_events_again() -> None:
+    """What an outage kept from being told is sent by what the leader runs beside its queues."""
+    view, kube = a_view(), FakeKube()
+    work = a_work(view, kube)
+    kube.broken["/events/"] = ApiUnavailable("away")
+    await work._events.write(ref("Deployment", "web"), "Reason", "told", once_for="")
+    kube.broken.clear()
+    work.begin()
+    led = asyncio.ensure_future(run_all(work))
+    await until(lambda: any("/events/web" in path for path in kube.objects), "the event")
     await lose_the_lease(led, work)

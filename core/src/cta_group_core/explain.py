@@ -23,20 +23,22 @@ _LONGEST_TEXT = 900
 class Stage(IntEnum):
     """How far a pod has come. A smaller one is told first."""
 
-    NO_ROOM = 0
+    HELD = 0
+    """Gated; a node was chosen, and the API server does not let its gate be taken off."""
+    NO_ROOM = 1
     """Gated; no node has room for it."""
-    WAITING = 1
+    WAITING = 2
     """Gated; not decided yet."""
-    FAILED = 2
+    FAILED = 3
     """Ended without success; its controller makes another one."""
-    UNSCHEDULED = 3
+    UNSCHEDULED = 4
     """Released, but the scheduler finds no node."""
-    STARTING = 4
+    STARTING = 5
     """Bound to a node, not running yet."""
-    CRASHING = 5
+    CRASHING = 6
     """On its node, where a container of it ends and is started again."""
-    RUNNING = 6
-    DONE = 7
+    RUNNING = 7
+    DONE = 8
     """Ended with success."""
 
 
@@ -197,6 +199,7 @@ def _placed(facts: WorkloadFacts) -> Condition:
 
 _ON_A_NODE = frozenset({Stage.STARTING, Stage.CRASHING, Stage.RUNNING, Stage.DONE})
 _PLACEMENT_REASONS = {
+    Stage.HELD: ("ReleaseRefused", "cannot be released"),
     Stage.NO_ROOM: ("NoRoom", "waits for room"),
     Stage.WAITING: ("Waiting", "waits for its node to be chosen"),
     Stage.UNSCHEDULED: ("Unschedulable", "is released but not scheduled"),

@@ -6,6 +6,7 @@ series of an object that is gone disappears by itself, and a replica that does n
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -21,6 +22,19 @@ READ_RESULTS: Final = ("read", "failed")
 _SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 _WAITING_SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
+
+
+class ReleaseFailure(StrEnum):
+    """Why a pod's gate could not be taken off: the label of a metric."""
+
+    CHANGED = "changed"
+    """It was another than the one decided on, and is planned again at once."""
+    FORBIDDEN = "forbidden"
+    """By RBAC or somebody's admission."""
+    REJECTED = "rejected"
+    """The API server does not take the pod with the change."""
+    UNAVAILABLE = "unavailable"
+    """No answer, or an error of the API server or of a webhook behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +93,8 @@ class Figures:
     budgets: Sequence[BudgetFigures] = ()
     waiting: int = 0
     """Pods whose gate is on."""
+    release_refused: int = 0
+    """Those of them whose gate the API server did not let the operator take off when it tried last."""
     without_webhook: int = 0
     """Pods of the resource that were admitted without the webhook and have not ended."""
     queues: Sequence[QueueFigures] = ()
@@ -93,7 +109,12 @@ class Metrics:
 
     def __init__(self, version: str) -> None:
         self.registry = CollectorRegistry()
-        self.released = self._counter("placement_released", "Pods whose gate was taken off with a node chosen")
+        self.released = self._counter("placement_released", "Pods whose gate the operator took off")
+        self.release_failures = self._labelled(
+            "placement_release_failures", "Patches that did not take a pod's gate off", "cause"
+        )
+        for failure in ReleaseFailure:
+            self.release_failures.labels(cause=failure.value)
         self.refused = self._labelled("refused_pods", "Pods that a kubelet did not give their groups", "cause")
         for cause in Cause:
             self.refused.labels(cause=cause.value)
@@ -151,6 +172,8 @@ class _ClusterCollector(Collector):
         yield _gauge("watch_event_age_seconds", "Since a watched kind was heard of", ("kind",), _ages(now))
         if now.leader:
             yield _gauge("placement_waiting", "Pods whose gate is on", (), [((), float(now.waiting))])
+            meaning = "Pods whose gate the API server did not let the operator take off when it tried last"
+            yield _gauge("placement_release_refused", meaning, (), [((), float(now.release_refused))])
             meaning = "Pods of the resource that were admitted without the webhook and have not ended"
             yield _gauge("pods_without_webhook", meaning, (), [((), float(now.without_webhook))])
             yield from _queues(now.queues)
@@ -207,9 +230,9 @@ def _budgets(budgets: Sequence[BudgetFigures]) -> Iterable[Metric]:
 
 
 def _gauge(
-    name: str, meaning: str, labels: Sequence[str], samples: Iterable[tuple[Sequence[str], float]]
+    name: str, meaning: str, labels: Sequence[str], samples: Iterable[tuple[tuple[str, ...], float]]
 ) -> GaugeMetricFamily:
     family = GaugeMetricFamily(f"{METRIC_PREFIX}{name}", meaning, labels=labels)
-    for values, value in samples:
+    for values, value in dict(samples).items():  # of what was made again under its name, the newer
         family.add_metric(values, value)
     return family

@@ -27,6 +27,8 @@ class Promise:
 
     pod: PodView
     nodes: tuple[NodeName, ...]
+    shown: bool = False
+    """Without nodes, so that an autoscaler sees it."""
 
 
 def is_gated(pod: PodView) -> bool:

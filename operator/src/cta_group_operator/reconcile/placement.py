@@ -1,7 +1,8 @@
 """Chooses nodes for gated pods and takes their gates off; what fits nowhere stays gated, with the reason.
 
 A round plans over one snapshot, the pods in the order of their turns, each decision counted before the next is made.
-The patches go out several at a time; until the watch shows a pod released, its promise is kept here.
+The patches go out several at a time; until the watch shows a pod released, its promise is kept
+(:mod:`cta_group_operator.reconcile.releases`).
 """
 
 import asyncio
@@ -12,8 +13,6 @@ from typing import Final
 from cta_group_core.ids import NodeName
 from cta_group_core.names import GATE_PLACEMENT
 from cta_group_core.node_choice import refusal, safe_nodes
-from cta_group_operator.errors import Conflict, NotFound, Rejected
-from cta_group_operator.logs import EventLog
 from cta_group_operator.metrics import Metrics
 from cta_group_operator.ports import Clock, CtaNodeView, KubeApi, PodView
 from cta_group_operator.reconcile.demand_reader import DemandReader
@@ -23,21 +22,18 @@ from cta_group_operator.reconcile.next_look import NextLook
 from cta_group_operator.reconcile.pod_reports import PodReports
 from cta_group_operator.reconcile.queue import WorkQueue
 from cta_group_operator.reconcile.refusals import RefusalWords
-from cta_group_operator.reconcile.release import nodes_to_pin, release_patch
+from cta_group_operator.reconcile.release import nodes_to_pin
+from cta_group_operator.reconcile.releases import Releases
 from cta_group_operator.reconcile.replan import Replan
 from cta_group_operator.reconcile.round import Round
-from cta_group_operator.reconcile.showing import SHOWN, Showing
+from cta_group_operator.reconcile.showing import Showing
 from cta_group_operator.reconcile.turns import Turns
 from cta_group_operator.reconcile.unclaimed import Unclaimed
 from cta_group_operator.reconcile.view import ClusterView, Room
 from cta_group_operator.reconcile.waits import Waits
-from cta_group_operator.resources import PODS
 from cta_group_operator.settings import Settings
 
-_log = EventLog(__name__)
-
 PLAN: Final = "plan"
-_PATCHES_AT_ONCE: Final = 16
 _TURN_SECONDS: Final = 0.01
 """After so long the rest of the process gets a turn: the lease, the watches, admission."""
 _ROUND_SECONDS: Final = 0.5
@@ -66,15 +62,12 @@ class Placement:
     ) -> None:
         """``wait_of``: seconds that a pod is not to be placed yet. ``room_of``: as of :class:`Offers`."""
         self._view = view
-        self._api = api
-        self._metrics = metrics
         self._enabled = settings.placement
         self._wait_of = wait_of
         self._room_of = room_of
         self._unclaimed = unclaimed or Unclaimed(view, clock)
         self._gateless = settings.gateless_schedulers
         self._clock = clock
-        self._promises: dict[str, Promise] = {}
         self._tell = tell
         self._next_look = NextLook(clock)
         self._words = RefusalWords(clock, self._next_look.ask)
@@ -85,6 +78,18 @@ class Placement:
         self._replan = Replan(
             view, api, clock, settings=settings, metrics=metrics, events=events, plan_again=self.plan_again, tell=tell
         )
+        self._releases = Releases(
+            view,
+            api,
+            clock,
+            metrics=metrics,
+            events=events,
+            plan_soon=lambda: self.plans.mark_soon(PLAN),
+            tell=tell,
+            released=self._released,
+        )
+        self.held = self._releases.words
+        """For each pod whose gate the API server does not let go, by uid, why."""
         self._reports = PodReports(view, clock, metrics=metrics, events=events, tell=tell)
         self.refusals = self._reports.refusals
         self.words: Mapping[str, str] = ChainMap(self.refusals, self._replan.told, self._reports.bypassed)
@@ -100,9 +105,7 @@ class Placement:
             spacing_seconds=_PLAN_SPACING_SECONDS,
             settle_seconds=_CHANGE_ARRIVES_SECONDS,
         )
-        self.releases = WorkQueue[str](
-            "placement", self._release, clock=clock, metrics=metrics, concurrency=_PATCHES_AT_ONCE
-        )
+        self.releases = self._releases.queue
         view.pods.subscribe(self._pod_changed)
 
     @property
@@ -113,7 +116,7 @@ class Placement:
 
     def forget(self) -> None:
         """Forget every decision; the next plan makes them anew."""
-        self._promises.clear()
+        self._releases.clear()
         self._words.clear()
         self._turns.complete()
         self._waits.clear()
@@ -130,8 +133,7 @@ class Placement:
 
     def resume(self) -> None:
         """Go on after the queues stood still: a patch that was cut off is sent again, and tells if it had arrived."""
-        for uid in self._promises:
-            self.releases.mark(uid)
+        self._releases.resume()
         self._replan.begin()
         self.plans.mark(PLAN)
 
@@ -144,17 +146,20 @@ class Placement:
         if before is not None and after is not None and not gone and is_gated(before) and not is_gated(after):
             self._hear_of_release(before, after)
         if before is not None and (gone or (after is not None and not is_gated(after))):
-            ours = self._promises.pop(before.ref.uid, None) is not None and not gone
+            ours = self._releases.end(before.ref.uid) and not gone
             self._waits.end(before.ref.uid, released=ours)  # the watch may be faster than the patch's answer
             self._reports.forget(before)
             self._showing.forget(before.ref.uid)
+        elif after is not None:
+            self._releases.changed(after)
         if before is not None and (gone or (after is not None and after.node is not None)):
             self._reports.bypassed.pop(before.ref.uid, None)
         self.plans.mark(PLAN)
 
     def _hear_of_release(self, before: PodView, after: PodView) -> None:
         """Say so when it was not the operator, this one or its predecessor, that took the gate off."""
-        ours = after.ref.uid in self._promises or (before.placed_on, before.terms) != (after.placed_on, after.terms)
+        chosen = (before.placed_on, before.terms) != (after.placed_on, after.terms)
+        ours = chosen or after.ref.uid in self._releases.promises
         if self._enabled and not ours and not after.is_over:
             self._reports.gate_is_gone(after)
 
@@ -173,7 +178,7 @@ class Placement:
 
     async def _decide_all(self, waiting: Iterable[PodView]) -> bool:
         """Decide pods in this order; return False when that takes too long for one round."""
-        promises, demand = self._promises if self._enabled else {}, self._demand.now()
+        promises, demand = self._releases.promises if self._enabled else {}, self._demand.now()
         this = Round(Offers(self._view, promises, self._room_of, demand, self._unclaimed.is_unclaimed))
         begun = turn = self._clock.monotonic()
         self._waits.begin(waiting)
@@ -189,9 +194,9 @@ class Placement:
 
     def _may_release(self, pod: PodView) -> bool:
         """Tell whether our gate is the last one. A pod that others hold back would only keep room from others."""
-        if pod.gates != (GATE_PLACEMENT,) or pod.ref.uid in self._promises or pod.deleting:
+        if pod.gates != (GATE_PLACEMENT,) or pod.ref.uid in self._releases.promises or pod.deleting:
             return False
-        if (wait_seconds := self._wait_of(pod)) > 0:
+        if (wait_seconds := max(self._wait_of(pod), self._releases.wait_of(pod))) > 0:
             self._next_look.ask(wait_seconds)
             self._reports.forget(pod)  # it waits for something else now
             return False
@@ -223,27 +228,11 @@ class Placement:
         self._next_look.ask(this.keep_room(pod, self._waits.seconds(pod), offers))
 
     def _promise(self, pod: PodView, nodes: tuple[NodeName, ...]) -> None:
-        self._promises[pod.ref.uid] = Promise(pod, nodes)
+        shown = self._enabled and not nodes and pod.scheduler not in self._gateless
         self._reports.forget(pod)
-        self.releases.mark(pod.ref.uid)
+        self._releases.promise(Promise(pod, nodes, shown=shown))
 
-    async def _release(self, uid: str) -> None:
-        promise = self._promises.get(uid)
-        if promise is None:
-            return
-        pod = promise.pod
-        shown = self._enabled and not promise.nodes and pod.scheduler not in self._gateless
-        patch = release_patch(pod, promise.nodes, told=SHOWN if shown else "")
-        try:
-            await self._api.json_patch(PODS.path(pod.ref.namespace, pod.ref.name), patch)
-        except (Conflict, Rejected, NotFound) as changed:
-            # The pod is another than the one decided on: forget the promise; what changed comes through the watch.
-            _log.debug("release_outdated", pod=pod.ref, cause=changed)
-            self._promises.pop(uid, None)
-            self.plans.mark_soon(PLAN)
-            return
-        self._metrics.released.inc()
-        self._waits.end(uid)
-        _log.info("released", pod=pod.ref, groups=pod.groups, nodes=",".join(promise.nodes))
-        if shown:
-            await self._showing.announce(pod)
+    async def _released(self, promise: Promise) -> None:
+        self._waits.end(promise.pod.ref.uid)
+        if promise.shown:
+            await self._showing.announce(promise.pod)

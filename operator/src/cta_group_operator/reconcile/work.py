@@ -61,7 +61,7 @@ class Work:
         server_metrics: ServerMetrics,
     ) -> None:
         self._view = view
-        events = EventWriter(api, clock, settings.identity)
+        events = self._events = EventWriter(api, clock, settings.identity)
         self._denials = Denials(view, settings.resource_name)
         self.lookouts = Lookouts(
             settings,
@@ -106,6 +106,7 @@ class Work:
             events=events,
             denials=self._denials,
             refusals=self.placement.words,
+            held=self.placement.held,
             pauses=self.lookouts.words_for,
             servers=servers,
             budgets=self._budgets,
@@ -163,7 +164,7 @@ class Work:
     def loops(self) -> dict[str, Callable[[], Coroutine[Any, Any, Any]]]:
         """Return what the leader runs, by name."""
         queues = {name: queue.run for name, queue in self._queues.items()}
-        return {**queues, **self.lookouts.loops()}
+        return {**queues, **self.lookouts.loops(), "events": self._events.run}
 
     def stalled_seconds(self) -> dict[str, float]:
         """Return for each queue for how long there was something to do and no round ended."""
@@ -186,6 +187,7 @@ class Work:
             workloads=tuple(self._explainer.figures.values()),
             budgets=self._budgets.figures(),
             waiting=self.placement.waiting,
+            release_refused=len(self.placement.held),
             without_webhook=self.lookouts.slipped.count,
             queues=queue_figures(self._queues),
             stale_nodes=self.lookouts.stale.count,

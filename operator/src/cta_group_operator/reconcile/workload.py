@@ -1,6 +1,7 @@
 """CTAWorkload: one object per top owner that explains why its pods are not running, written when it changes."""
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Final
 
 from cta_group_core.conditions import merge_conditions
@@ -35,8 +36,8 @@ _SURROUNDINGS_SECONDS: Final = 30.0
 class WorkloadReconciler:
     """One round a top owner.
 
-    ``refusals``: what placement has to say of a pod, by its uid. ``pauses``: why a gated pod is not looked at yet;
-    empty when it is. ``budgets``: None where nobody looks at them.
+    ``refusals``: what placement has to say of a pod, by its uid. ``held``: why the API server keeps a pod's gate on, by
+    uid. ``pauses``: why a gated pod is not looked at yet; empty when it is. ``budgets``: None where nobody looks.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class WorkloadReconciler:
         denials: Denials,
         refusals: Mapping[str, str],
         servers: ServerReader,
+        held: Mapping[str, str] = MappingProxyType({}),
         pauses: Callable[[PodView], str] = lambda _: "",
         budgets: BudgetWatch | None = None,
     ) -> None:
@@ -58,6 +60,7 @@ class WorkloadReconciler:
         self._events = events
         self._denials = denials
         self._refusals = refusals
+        self._held = held
         self._pauses = pauses
         self._servers = servers
         self._budgets = budgets
@@ -73,7 +76,7 @@ class WorkloadReconciler:
             return None  # it takes everything along
         name = object_name(top.kind, top.name)
         existing = self._view.workloads.get(name, top.namespace)
-        facts = workload_facts(top, self._view, self._denials, self._refusals, self._pauses)
+        facts = workload_facts(top, self._view, self._denials, self._refusals, held=self._held, pauses=self._pauses)
         if facts is None:
             self.figures.pop(top.uid, None)
             await self._remove(top, existing)

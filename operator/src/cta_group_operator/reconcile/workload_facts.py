@@ -1,6 +1,7 @@
 """What is known of one workload, as the explanation needs it. Pure reads of the view."""
 
 from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 
 from cta_group_core.cluster_shape import degradation
 from cta_group_core.ending_pods import EndingPod
@@ -23,6 +24,8 @@ def workload_facts(
     view: ClusterView,
     denials: Denials,
     refusals: Mapping[str, str],
+    *,
+    held: Mapping[str, str] = MappingProxyType({}),
     pauses: Callable[[PodView], str] = lambda _: "",
 ) -> WorkloadFacts | None:
     """Return the facts of the workload whose top owner is ``top``; None when that is none, or asks no more."""
@@ -41,7 +44,7 @@ def workload_facts(
     return WorkloadFacts(
         wanted=_wanted(top, controllers, pods),
         groups_per_pod=groups,
-        pods=tuple(_pod_facts(pod, refusals.get(pod.ref.uid), pauses) for pod in pods if not pod.deleting),
+        pods=tuple(_pod_facts(pod, refusals, held, pauses) for pod in pods if not pod.deleting),
         failure=failures[0] if failures else None,
         quota=quota_facts(top.namespace, view),
         slipped=sum(pod.slipped and not pod.is_over for pod in pods),
@@ -163,9 +166,13 @@ def _wanted(top: ObjectRef, controllers: tuple[ControllerView, ...], pods: tuple
     return sum(counted) if counted else len(pods)
 
 
-def _pod_facts(pod: PodView, refusal: str | None, pauses: Callable[[PodView], str]) -> PodFacts:
-    words = refusal or pod.words or _held_by_others(pod) or (pauses(pod) if pod.node is None else "")
-    return PodFacts(pod.ref.name, stage_of(pod, refusal), words)
+def _pod_facts(
+    pod: PodView, refusals: Mapping[str, str], held: Mapping[str, str], pauses: Callable[[PodView], str]
+) -> PodFacts:
+    refusal, kept_gate = refusals.get(pod.ref.uid), held.get(pod.ref.uid)
+    told = refusal or kept_gate or pod.words or _held_by_others(pod)
+    words = told or (pauses(pod) if pod.node is None else "")
+    return PodFacts(pod.ref.name, stage_of(pod, refusal, kept_gate), words)
 
 
 def _held_by_others(pod: PodView) -> str:
@@ -174,14 +181,14 @@ def _held_by_others(pod: PodView) -> str:
     return f"other scheduling gates must go first: {', '.join(others)}" if others and is_gated(pod) else ""
 
 
-def stage_of(pod: PodView, refusal: str | None) -> Stage:
-    """Return how far a pod has come."""
+def stage_of(pod: PodView, refusal: str | None, kept_gate: str | None = None) -> Stage:
+    """Return how far a pod has come; ``refusal``: why no node takes it, ``kept_gate``: why it is not let go to one."""
     if pod.phase == "Failed":
         return Stage.FAILED
     if pod.phase == "Succeeded":
         return Stage.DONE
     if is_gated(pod):
-        return Stage.NO_ROOM if refusal else Stage.WAITING
+        return Stage.NO_ROOM if refusal else Stage.HELD if kept_gate else Stage.WAITING
     if pod.node is None:
         return Stage.UNSCHEDULED if pod.words else Stage.WAITING
     if pod.phase == "Running":
