@@ -11,7 +11,7 @@ from cluster_harness.dashboard_answers import Answered, answer_dashboard, last_s
 from cluster_harness.dashboard_tables import Table, table_of
 from cluster_harness.prometheus import Prometheus
 from cluster_harness.waiting import wait_for
-from cta_group_operator.metrics import BudgetFigures, Figures, QuotaFigures, WorkloadFigures
+from cta_group_operator.metrics import BudgetFigures, Figures, QueueFigures, QuotaFigures, WorkloadFigures
 from metrics_world import GPU_COUNT, World, holdings, monitored
 
 DASHBOARDS = Path(__file__).resolve().parents[2] / "charts" / "cta-group" / "dashboards"
@@ -21,7 +21,7 @@ WINDOW_SECONDS = 60
 FIVE_SERVERS = holdings("team-a", [*((0, f"chat-{number}") for number in range(1, 5)), (1, "chat-5")])
 LEADER = Figures(
     leader=True,
-    quotas=[QuotaFigures("team-a", hard=160, used=160, pending=32)],
+    quotas=[QuotaFigures("team-a", hard=160, used=160, pending=32, uncharged=64)],
     workloads=[
         *(WorkloadFigures("team-a", "Deployment", f"chat-{number}", 32, None) for number in range(1, 6)),
         WorkloadFigures("team-a", "Deployment", "chat-6", 32, "QuotaExhausted"),
@@ -33,6 +33,7 @@ LEADER = Figures(
         BudgetFigures("team-a", "Deployment", "chat-2", kept=False, ratios=[("ttft-p95", 2.5)]),
     ],
     waiting=0,
+    queues=[QueueFigures("plans", 3, 1.5), QueueFigures("releases", 0, 0.0)],
 )
 
 
@@ -105,11 +106,12 @@ def test_the_refused_workload_is_named_with_its_reason(prometheus: Prometheus) -
     blocked = table(prometheus, "Workloads that do not run, and why")
     assert blocked.rows == (("team-a", "Deployment", "chat-6", "QuotaExhausted", 32),)
     quotas = table(prometheus, "Quotas")
-    assert [quotas.column(name) for name in ("CTAQuota", "Groups", "Used", "Denied")] == [
+    assert [quotas.column(name) for name in ("CTAQuota", "Groups", "Used", "Denied", "On lost nodes")] == [
         ["team-a"],
         [160],
         [160],
         [32],
+        [64],
     ]
 
 
@@ -131,6 +133,22 @@ def test_a_latency_budget_has_a_row_for_each_objective(prometheus: Prometheus) -
         ("Quota used", {"team-a"}),
         ("Latency by its limit", {"chat-1 ttft-p95", "chat-1 itl-p99", "chat-2 ttft-p95"}),
         ("Placement", {"waiting", "released a minute"}),
+        (
+            "Pods that wait, and for what",
+            {"waiting", "room is kept for", "held back after a refusal", "may not be released"},
+        ),
+        (
+            "Pods that went wrong in the last hour",
+            {
+                *(f"refused: {cause}" for cause in ("room", "size", "plugin")),
+                *(f"not released: {cause}" for cause in ("forbidden", "rejected", "unavailable")),
+                "past the webhook",
+                "planned again",
+            },
+        ),
+        ("What is not known for sure", {"stale CTANodes", "pods past the webhook", "servers not read"}),
+        ("Time until a pod is placed", {"half of them", "99 of 100"}),
+        ("What the operator has to do", {"plans", "releases"}),
         ("Arguments changed at admission", {"--gpu-memory-utilization"}),
     ],
 )
@@ -142,6 +160,25 @@ def test_the_series_over_time_have_their_legends(title: str, legends: set[str], 
         return {legend(answer.query, series.labels) for answer in found for series in answer.series}
 
     wait_for(lambda: lines() == legends, f"{title} to show {legends}", 60)
+
+
+def test_why_pods_wait_is_told_by_number(prometheus: Prometheus, world: World) -> None:
+    """Each reason is a line of its own beside the sum, and stale nodes are beside pods past the webhook."""
+    waiting = replace(LEADER, waiting=9, room_kept=1, backed_off=2, release_refused=3, stale_nodes=4, without_webhook=5)
+    world.operator = [waiting, Figures()]
+    expected = {
+        "Pods that wait, and for what": {9.0, 1.0, 2.0, 3.0},
+        "What is not known for sure": {4.0, 5.0, 0.0},
+    }
+
+    def newest() -> dict[str, set[float]]:
+        found = answers(prometheus)
+        return {
+            title: {series.points[-1][1] for answer in found[title].answers for series in answer.series}
+            for title in expected
+        }
+
+    wait_for(lambda: newest() == expected, f"the panels to show {expected}", 60)
 
 
 def test_another_leader_counts_no_quota_twice(prometheus: Prometheus, world: World) -> None:

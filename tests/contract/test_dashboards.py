@@ -86,6 +86,38 @@ def test_every_metric_of_a_dashboard_exists(path: Path) -> None:
     assert {it for it in asked if not is_known(it[1])} == set()
 
 
+NOT_SHOWN = {
+    "cta_group_api_writes_total": "a figure for measurements",
+    "cta_group_build_info": "for joins in queries of one's own",
+    "cta_group_decode_errors_total": "a fault of a version, read from the log",
+    "cta_group_lists_total": "a figure for measurements",
+    "cta_group_pokes_total": "a figure for measurements",
+    "cta_group_queue_depth": "the age of the oldest work says more",
+    "cta_group_workload_budget_kept": "the ratio of each objective says the same with a number",
+    "cta_group_admission_seconds": "an alert is over its errors; the API server tells how long it waited",
+}
+"""Metrics of the operator that neither a panel nor an alert reads, and why."""
+
+
+def test_every_metric_of_the_operator_is_looked_at() -> None:
+    """Whoever adds one adds a panel or an alert for it, or says here why nobody needs to see it."""
+    panels = [panel for path in DASHBOARDS for panel in parse_dashboard(path.read_text()).panels]
+    queries = [query.expression for panel in panels for query in panel.queries]
+    groups = [group for path in RULES for group in yaml.safe_load(path.read_text())["groups"]]
+    rules = [rule["expr"] for group in groups for rule in group["rules"]]
+    read = {_family(name) for text in (*queries, *rules) for name in metrics_in(text)}
+    operator = OperatorMetrics("test")
+    operator.follow(_full_figures)
+    AdmissionMetrics(operator.registry)
+    told = {_family(name) for name in _names(operator.registry)}
+    assert told - read == {_family(name) for name in NOT_SHOWN}
+
+
+def _family(name: str) -> str:
+    """Return the name without what Prometheus adds for the parts of a histogram."""
+    return re.sub(r"_(bucket|sum|count)$", "", name)
+
+
 @pytest.mark.parametrize("path", RULES, ids=lambda path: path.stem)
 def test_every_metric_of_an_alert_exists(path: Path) -> None:
     """An alert over a metric that nobody tells can never fire."""

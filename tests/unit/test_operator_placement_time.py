@@ -131,6 +131,7 @@ def test_room_is_kept_for_a_pod_that_has_waited_long() -> None:
         assert world.released == ["small-0"]
         assert "GPU 1 with 64 free is kept for team-a/large" in world.placement.refusals["pod-small-1"]
         assert "is kept" not in world.placement.refusals["pod-large"]
+        assert world.placement.room_kept == 1
 
     in_virtual_time(story, 32, 64)
 

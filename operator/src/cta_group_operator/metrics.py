@@ -20,7 +20,6 @@ RECONCILED: Final = ("quota", "workload", "placement", "node", "refused", "slipp
 """Kinds of work, the values of the label ``kind``."""
 READ_RESULTS: Final = ("read", "failed")
 _SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-
 _WAITING_SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
 
 
@@ -95,6 +94,10 @@ class Figures:
     """Pods whose gate is on."""
     release_refused: int = 0
     """Those of them whose gate the API server did not let the operator take off when it tried last."""
+    room_kept: int = 0
+    """Those of them that room is kept for."""
+    backed_off: int = 0
+    """Those of them that wait because a node refused others of their controller."""
     without_webhook: int = 0
     """Pods of the resource that were admitted without the webhook and have not ended."""
     queues: Sequence[QueueFigures] = ()
@@ -168,20 +171,25 @@ class _ClusterCollector(Collector):
 
     def collect(self) -> Iterable[Metric]:
         now = self._figures()
-        yield _gauge("leader", "1 in the replica that leads", (), [((), float(now.leader))])
+        yield _number("leader", "1 in the replica that leads", now.leader)
         yield _gauge("watch_event_age_seconds", "Since a watched kind was heard of", ("kind",), _ages(now))
         if now.leader:
-            yield _gauge("placement_waiting", "Pods whose gate is on", (), [((), float(now.waiting))])
-            meaning = "Pods whose gate the API server did not let the operator take off when it tried last"
-            yield _gauge("placement_release_refused", meaning, (), [((), float(now.release_refused))])
-            meaning = "Pods of the resource that were admitted without the webhook and have not ended"
-            yield _gauge("pods_without_webhook", meaning, (), [((), float(now.without_webhook))])
+            yield from _waiting(now)
+            meaning = "Pods that were admitted without the webhook and have not ended"
+            yield _number("pods_without_webhook", meaning, now.without_webhook)
             yield from _queues(now.queues)
             meaning = "CTANodes that no plugin has confirmed for so long that they are not believed in full"
-            yield _gauge("stale_nodes", meaning, (), [((), float(now.stale_nodes))])
+            yield _number("stale_nodes", meaning, now.stale_nodes)
             yield from _quotas(now.quotas)
             yield from _workloads(now.workloads)
             yield from _budgets(now.budgets)
+
+
+def _waiting(now: Figures) -> Iterable[Metric]:
+    yield _number("placement_waiting", "Pods whose gate is on", now.waiting)
+    yield _number("placement_release_refused", "Pods whose gate the API server keeps on", now.release_refused)
+    yield _number("placement_room_kept", "Waiting pods that room is kept for", now.room_kept)
+    yield _number("placement_backed_off", "Pods that wait since a node refused their like", now.backed_off)
 
 
 def _ages(now: Figures) -> list[tuple[tuple[str, ...], float]]:
@@ -190,8 +198,7 @@ def _ages(now: Figures) -> list[tuple[tuple[str, ...], float]]:
 
 def _queues(queues: Sequence[QueueFigures]) -> Iterable[Metric]:
     label = ("queue",)
-    meaning = "Keys that are due or worked on"
-    yield _gauge("queue_depth", meaning, label, [((one.name,), one.depth) for one in queues])
+    yield _gauge("queue_depth", "Keys that are due or worked on", label, [((one.name,), one.depth) for one in queues])
     meaning = "For how long the oldest key is due or worked on"
     yield _gauge("queue_oldest_seconds", meaning, label, [((one.name,), one.oldest_seconds) for one in queues])
 
@@ -227,6 +234,10 @@ def _budgets(budgets: Sequence[BudgetFigures]) -> Iterable[Metric]:
     yield _gauge("workload_budget_ratio", "Latency of a workload by its limit", (*labels, "objective"), ratios)
     advised = [(key, float(one.recommended)) for key, one in found if one.recommended is not None]
     yield _gauge("workload_recommended_groups", "Groups that a pod is advised to ask for", labels, advised)
+
+
+def _number(name: str, meaning: str, value: float) -> GaugeMetricFamily:
+    return _gauge(name, meaning, (), [((), float(value))])
 
 
 def _gauge(

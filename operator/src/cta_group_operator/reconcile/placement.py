@@ -96,6 +96,8 @@ class Placement:
         """For each pod of which there is something to explain, by uid, what."""
         self.planned = asyncio.Event()
         """Set when every waiting pod was judged once in this process: from then on ``refusals`` are complete."""
+        self.room_kept = 0
+        """Pods that room was kept for in the last round."""
         self.plans = WorkQueue[str](
             "placement",
             self._plan,
@@ -124,12 +126,18 @@ class Placement:
         self._replan.forget()
         self._reports.clear()
         self._next_look.take()
+        self.room_kept = 0
         self.planned.clear()
 
     @property
     def waiting(self) -> int:
         """Pods whose gate is on."""
         return sum(is_gated(pod) for pod in self._view.pods)
+
+    @property
+    def backed_off(self) -> int:
+        """Pods whose gate is on because a node refused others of their controller."""
+        return sum(is_gated(pod) and self._wait_of(pod) > 0 for pod in self._view.pods)
 
     def resume(self) -> None:
         """Go on after the queues stood still: a patch that was cut off is sent again, and tells if it had arrived."""
@@ -165,6 +173,7 @@ class Placement:
 
     async def _plan(self, _: str) -> float | None:
         """Decide who waits; return the seconds after which time alone would have it decided otherwise."""
+        self.room_kept = 0
         waiting = self._turns.next_round(pod for pod in self._view.pods if self._may_release(pod))
         if waiting and not await self._decide_all(waiting):
             return 0.0  # the rest over a newer snapshot
@@ -190,6 +199,7 @@ class Placement:
                 return False
             self._turns.judged(pod)
             self._decide(pod, this)
+            self.room_kept = this.kept
         return True
 
     def _may_release(self, pod: PodView) -> bool:

@@ -17,17 +17,18 @@ class Round:
     found: Offers
     refused: set[object] = field(default_factory=set)
     """What pods that found no room have in common with others: those are refused without another look."""
-    _kept: int = 0
+    kept: int = 0
+    """Pods that room is kept for."""
 
     def keep_room(self, pod: PodView, waited_seconds: float, offers: Sequence[NodeOffer]) -> float | None:
         """Keep room from those behind a pod, if it has waited long.
 
         Return the seconds until it is kept no more, or elsewhere; None for a pod that has nothing kept whenever it is.
         """
-        if self._kept == KEPT_MOST or not may_keep(waited_seconds):
+        if self.kept == KEPT_MOST or not may_keep(waited_seconds):
             return None
         kept = kept_one(keepable(pod.terms, pod.requests, offers), waited_seconds)
         if kept is not None:
             self.found.keep(kept, f"{pod.ref.namespace}/{pod.ref.name}")
-            self._kept += 1
+            self.kept += 1
         return turn_left_seconds(waited_seconds)

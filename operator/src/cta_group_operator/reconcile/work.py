@@ -188,6 +188,8 @@ class Work:
             budgets=self._budgets.figures(),
             waiting=self.placement.waiting,
             release_refused=len(self.placement.held),
+            room_kept=self.placement.room_kept,
+            backed_off=self.placement.backed_off,
             without_webhook=self.lookouts.slipped.count,
             queues=queue_figures(self._queues),
             stale_nodes=self.lookouts.stale.count,
