@@ -36,8 +36,9 @@ from cluster_harness.node_spec import NodeOptions
 plan = NodePlan(name="other", kubelet_root="/var/lib/elsewhere/kubelet")
 options = NodeOptions(plan, kubelet_config={"maxPods": 7}, labels={"example.com/kind": "spare"})
 cluster = Cluster.start(ClusterOptions(node=options))
+joined = cluster.add_node()
 node = cluster.api.get("/api/v1/nodes/other")
-print(json.dumps({"folder": str(cluster.folder), "node": node}), flush=True)
+print(json.dumps({"folders": [str(cluster.folder), str(joined.folder)], "node": node}), flush=True)
 sys.stdin.read()
 """
 
@@ -189,7 +190,10 @@ def test_what_a_pod_does_to_its_files_is_not_done_to_other_clusters(cluster: Clu
 
 
 def test_nothing_is_left_when_the_owner_is_killed() -> None:
-    """SIGKILL of the owner ends every process and removes mounts, interfaces, cgroups and folders; options are kept."""
+    """SIGKILL of the owner ends every process and removes mounts, interfaces, cgroups and folders; options are kept.
+
+    The same goes for a node that was added.
+    """
     before = machine_state()
     environment = os.environ | {"PYTHONPATH": str(HARNESS)}
     with subprocess.Popen(
@@ -197,18 +201,19 @@ def test_nothing_is_left_when_the_owner_is_killed() -> None:
     ) as owner:
         assert owner.stdout is not None
         told = json.loads(owner.stdout.readline())
-        folder = Path(told["folder"])
+        folders = [Path(folder) for folder in told["folders"]]
         during = machine_state()
-        mounts = mounts_of(folder.name)
-        processes = processes_of(folder)
+        mounts = [mount for folder in folders for mount in mounts_of(folder.name)]
+        first, added = (processes_of(folder) for folder in folders)
         owner.kill()
     assert told["node"]["status"]["capacity"]["pods"] == "7"
     assert told["node"]["metadata"]["labels"]["example.com/kind"] == "spare"
     assert during == before
     assert mounts == []
-    assert len(processes) >= 8
-    wait_for(lambda: not any(process.exists() for process in processes), "end of all processes")
-    wait_for(lambda: not traces(folder.name), "removal of every trace")
+    assert len(first) >= 8
+    assert len(added) >= 4
+    wait_for(lambda: not any(process.exists() for process in (*first, *added)), "end of all processes")
+    wait_for(lambda: not any(traces(folder.name) for folder in folders), "removal of every trace")
     assert machine_state() == before
 
 

@@ -14,6 +14,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from cluster_harness.errors import HarnessError
+
 _VALID = timedelta(days=30)
 _CLOCK_SLACK = timedelta(hours=1)
 _AUTHORITY_USAGE = x509.KeyUsage(
@@ -43,18 +45,26 @@ class KeyPair:
 
 
 class Authority:
-    """A certificate authority; writes what it signs into one folder, readable by the owner only."""
+    """A certificate authority; writes what it signs into one folder, readable by the owner only.
+
+    It is the one whose own files are in that folder already, or a new one.
+    """
 
     def __init__(self, folder: Path, name: str = "ca") -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
-        self._key = ec.generate_private_key(ec.SECP256R1())
+        self.files = KeyPair.named(folder, name)
         self._name = _name(f"cta-group test {name}", ())
+        if self.files.key.exists():
+            self._key = _read_key(self.files.key)
+            self.certificate = x509.load_pem_x509_certificate(self.files.certificate.read_bytes())
+            return
+        self._key = ec.generate_private_key(ec.SECP256R1())
         builder = self._certificate(self._name, self._key.public_key())
         builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         builder = builder.add_extension(_AUTHORITY_USAGE, critical=True)
         self.certificate = builder.sign(self._key, hashes.SHA256())
-        self.files = _write(folder, name, self.certificate, self._key)
+        _write(folder, name, self.certificate, self._key)
 
     def sign(
         self, file_name: str, common_name: str, groups: tuple[str, ...] = (), hosts: tuple[str, ...] = ()
@@ -87,6 +97,13 @@ class Authority:
         authority = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
         builder = builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
         return builder.add_extension(authority, critical=False)
+
+
+def _read_key(path: Path) -> ec.EllipticCurvePrivateKey:
+    key = serialization.load_pem_private_key(path.read_bytes(), password=None)
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise HarnessError(f"{path} holds no elliptic key, as every authority of a cluster has")
+    return key
 
 
 def write_signing_key(path: Path) -> Path:

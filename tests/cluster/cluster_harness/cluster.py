@@ -15,6 +15,8 @@
         cluster.stop_component("kube-controller-manager")   # and start_component, restart_component, log
         cluster.add_component(component, probe)   # one more program in there; it reaches the API at inner_address
         cluster.wait_node_ready()
+        more = cluster.add_node()             # a second node; the same verbs for its own kubelet: more.stop_kubelet()
+        cluster.remove_node(more)
         cluster.node.kubelet_folder           # Path on this machine; device-plugins/kubelet.sock lies below it
         cluster.node.root                     # Path of the node's whole file system, seen from this machine
 
@@ -32,10 +34,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from cluster_harness.api_client import ApiClient, Json
+from cluster_harness.api_client import ApiClient
 from cluster_harness.base_images import ensure_pause_archive
 from cluster_harness.binaries import Binaries, ensure_binaries
-from cluster_harness.certs import KeyPair
+from cluster_harness.certs import Authority, KeyPair
 from cluster_harness.control_plane_probes import control_plane_probes
 from cluster_harness.control_plane_spec import (
     ADMIN,
@@ -48,10 +50,11 @@ from cluster_harness.control_plane_spec import (
     make_credentials,
 )
 from cluster_harness.errors import HarnessError
+from cluster_harness.joined_node import JoinedNode, Joining
 from cluster_harness.kubeconfig import write_kubeconfig
 from cluster_harness.machine import Machine
 from cluster_harness.namespaces import Namespaces
-from cluster_harness.node import Node
+from cluster_harness.node import Node, is_ready
 from cluster_harness.node_plan import NodePlan
 from cluster_harness.node_spec import CONTAINERD, KUBELET, NodeOptions, NodeSpec
 from cluster_harness.prepared_images import place_images
@@ -85,6 +88,9 @@ class Cluster(Running):
         self.folder = machine.folder
         self.node = Node(plan, machine.folder, namespaces, binaries.node)
         self.nodes = [self.node]
+        self._options = ClusterOptions()
+        self._binaries = binaries
+        self._joined: list[JoinedNode] = []
         self.server = f"https://{LOOPBACK}:{port}"
         self.certificate_authority = credentials / "ca.crt"
         self.admin_kubeconfig = machine.folder / "admin.kubeconfig"
@@ -107,6 +113,7 @@ class Cluster(Running):
         try:
             _declare(machine, options, binaries)
             cluster = cls(machine, options.node.plan, binaries)
+            cluster._options = options
             images = (ensure_pause_archive(binaries.node.pause), *options.images)
             place_images(images, binaries.node, options.node.plan, folder)
             cluster._start_components(images)
@@ -124,8 +131,47 @@ class Cluster(Running):
         return cls(Machine.attach(folder), plan, ensure_binaries())
 
     def detach(self) -> None:
-        """Let the cluster live on when this process ends; ``Cluster.attach(cluster.folder)`` finds it again."""
+        """Let the cluster live on when this process ends; ``Cluster.attach(cluster.folder)`` finds it again.
+
+        Nodes that were added end with this process all the same.
+        """
         self._machine.detach()
+
+    def add_node(self, options: NodeOptions | None = None) -> JoinedNode:
+        """Start a further node with the images of the first, and return when it is Ready.
+
+        ``options``: by default a node-N with the next number; theirs must be another than those of the nodes there are.
+        """
+        number = 1 + max(node.plan.number for node in self.nodes)
+        options = options or NodeOptions(NodePlan(name=f"node-{number}", number=number))
+        joining = Joining(
+            self.node.namespaces,
+            f"https://{self.node.plan.address}:{_PORTS.api_server}",
+            Authority(self.folder / CREDENTIALS),
+            self._options.control_plane.feature_gates,
+            self._binaries.node,
+            (ensure_pause_archive(self._binaries.node.pause), *self._options.images),
+        )
+        joined = JoinedNode.start(options, joining)
+        self._joined.append(joined)
+        self.nodes.append(joined.node)
+        joined.wait_ready(self.api)
+        return joined
+
+    def remove_node(self, joined: JoinedNode) -> None:
+        """End a node that was added, as if it was switched off, and remove its Node object."""
+        joined.close()
+        self._joined.remove(joined)
+        self.nodes.remove(joined.node)
+        self.api.delete(f"/api/v1/nodes/{joined.node.name}")
+
+    def close(self) -> None:
+        """End every process of every node and remove the state folders; return when that is done."""
+        try:
+            for joined in self._joined:
+                joined.close()
+        finally:
+            super().close()
 
     def import_image(self, archive: Path) -> None:
         """Load every image of the archive on every node."""
@@ -155,7 +201,7 @@ class Cluster(Running):
     def wait_node_ready(self, timeout_seconds: float = READY_TIMEOUT_SECONDS) -> None:
         """Wait until the Node object says Ready and lets pods be scheduled."""
         path = f"/api/v1/nodes/{self.node.name}"
-        self._machine.wait(lambda: _is_ready(self.api.find(path)), KUBELET, timeout_seconds)
+        self._machine.wait(lambda: is_ready(self.api.find(path)), KUBELET, timeout_seconds)
 
     def _start_components(self, images: Iterable[Path]) -> None:
         """Start etcd, then the API server, then the rest: each gives up while the one before is away."""
@@ -192,9 +238,3 @@ def _api_port(folder: Path, namespaces: Namespaces, plan: NodePlan) -> int:
     if not note.exists():
         note.write_text(str(namespaces.forward(plan.address, _PORTS.api_server)))
     return int(note.read_text())
-
-
-def _is_ready(node: Json | None) -> bool:
-    conditions = node["status"].get("conditions", []) if node else []
-    ready = any(it["type"] == "Ready" and it["status"] == "True" for it in conditions)
-    return ready and node is not None and not node["spec"].get("taints")

@@ -24,16 +24,34 @@ class Namespaces:
     @property
     def root(self) -> Path:
         """The node's file system as this machine can reach it, to read and to put files into."""
-        return Path(f"/proc/{self._control.process_id()}/root")
+        return Path(f"/proc/{self._process_id}/root")
+
+    @property
+    def _process_id(self) -> int:
+        return self._control.process_id()
 
     def command(self, argv: Sequence[str]) -> list[str]:
         """Return the command that runs ``argv`` in there, in the working folder /."""
-        return ["nsenter", f"--target={self._control.process_id()}", *_KINDS, "--wd=/", "--", *argv]
+        return [*self._enter(*_KINDS, "--wd=/"), *argv]
+
+    def _enter(self, *options: str) -> list[str]:
+        return ["nsenter", f"--target={self._process_id}", *options, "--"]
+
+    def join(self, other: "Namespaces", outer: str, inner: str) -> None:
+        """Make a link: the interface ``outer`` in this network, its other end ``inner`` in that of ``other``."""
+        self.ip("link", "add", outer, "type", "veth", "peer", "name", inner, "netns", str(other._process_id))
+
+    def ip(self, *arguments: str) -> None:
+        """Run ``ip`` of this machine in this network; CommandError unless it exits 0."""
+        self._run([*self._enter("--net"), "ip", *arguments], ["ip", *arguments], _COMMAND_TIMEOUT_SECONDS)
 
     def run(self, argv: Sequence[str], *, timeout_seconds: float = _COMMAND_TIMEOUT_SECONDS) -> str:
         """Run a command in there and return its standard output; CommandError unless it exits 0."""
+        return self._run(self.command(argv), argv, timeout_seconds)
+
+    def _run(self, command: Sequence[str], told: Sequence[str], timeout_seconds: float) -> str:
         done = subprocess.run(
-            self.command(argv),
+            command,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -42,7 +60,7 @@ class Namespaces:
             env={"PATH": _PATH, "HOME": "/root"},
         )
         if done.returncode:
-            raise CommandError(f"{' '.join(argv)}: exit status {done.returncode}\n{done.stdout}{done.stderr}")
+            raise CommandError(f"{' '.join(told)}: exit status {done.returncode}\n{done.stdout}{done.stderr}")
         return done.stdout
 
     def forward(self, host: str, port: int) -> int:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cluster_harness.api_client import Json
 from cluster_harness.binaries import NodeBinaries
 from cluster_harness.errors import CommandError
 from cluster_harness.importing import NAMESPACE
@@ -72,3 +73,10 @@ class Node:
 
     def _ctr(self, *arguments: str) -> str:
         return self.namespaces.run([str(self.binaries.ctr), "--namespace", NAMESPACE, *arguments])
+
+
+def is_ready(node: Json | None) -> bool:
+    """Tell whether a Node object says Ready and lets pods be scheduled."""
+    conditions = node["status"].get("conditions", []) if node else []
+    ready = any(it["type"] == "Ready" and it["status"] == "True" for it in conditions)
+    return ready and node is not None and not node["spec"].get("taints")

@@ -13,7 +13,7 @@ from pathlib import Path
 from cluster_harness import cgroups
 from cluster_harness.node_plan import PRIVATE_PARENTS, NodePlan
 
-_LINK = "eth0"
+LINK = "eth0"
 _FAR_END = "eth0-gateway"
 _CGROUPS = Path("/sys/fs/cgroup")
 # What a kubelet writes (kubernetes, setupKernelTunables of pkg/kubelet/cm/container_manager_linux.go).
@@ -86,14 +86,19 @@ def _plain_kernel_settings(folder: Path) -> None:
 
 
 def _connect(plan: NodePlan) -> None:
-    """Give the node an address and a default route, which a kubelet wants; both ends of the link are in here."""
+    """Give the node an address and a default route, which a kubelet wants; both ends of the link are in here.
+
+    A node that joins gets its link from outside, where both network namespaces are known.
+    """
     _ip("link", "set", "lo", "up")
-    _ip("link", "add", _LINK, "type", "veth", "peer", "name", _FAR_END)
-    _ip("address", "add", f"{plan.address}/30", "dev", _LINK)
-    _ip("link", "set", _LINK, "up")
+    Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
+    if plan.joins:
+        return
+    _ip("link", "add", LINK, "type", "veth", "peer", "name", _FAR_END)
+    _ip("address", "add", f"{plan.address}/30", "dev", LINK)
+    _ip("link", "set", LINK, "up")
     _ip("link", "set", _FAR_END, "up")
     _ip("route", "add", "default", "via", plan.gateway)
-    Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
 
 
 def _bind(source: Path, target: Path) -> None:

@@ -1,6 +1,7 @@
 """What a node is called, where it is in the private network, and which folders it has to itself.
 
-Node number i has the address 10.99.i.1/30 and gives its pods 10.88.i.0/24.
+Node number i has the address 10.99.i.1/30 and gives its pods 10.88.i.0/24. The other end of its link is 10.99.i.2: that
+of a node which joined is in the first node, that of the first node in nobody's hands.
 """
 
 import json
@@ -21,11 +22,13 @@ class NodePlan:
 
     ``kubelet_root`` is the kubelet's state folder as the node sees it, by default where every distribution has it.
     It must lie below one of PRIVATE_PARENTS, which are the node's own, so that nothing appears on the machine.
+    ``joins``: whether it joins a cluster that runs, which then makes the link to it.
     """
 
     name: str = "node-1"
     number: int = 1
     kubelet_root: str = "/var/lib/kubelet"
+    joins: bool = False
 
     def __post_init__(self) -> None:
         if self.number not in range(1, 255):
@@ -42,7 +45,7 @@ class NodePlan:
 
     @property
     def gateway(self) -> str:
-        """The other end of the node's link; nothing answers there as long as there is one node."""
+        """The other end of the node's link."""
         return f"10.99.{self.number}.2"
 
     @property
