@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from cluster_harness import release
 from cluster_harness.base_images import ensure_busybox_archive
 from cluster_harness.cluster import Cluster, ClusterOptions
+from cluster_harness.control_plane_spec import ControlPlaneOptions
 from cluster_harness.node_spec import NodeOptions
 from cluster_harness.project_images import built_images
 from cluster_harness.tools import Tools
@@ -14,10 +15,13 @@ from team import Team, allocatable
 
 
 @contextmanager
-def running_cluster(node: NodeOptions | None = None) -> Iterator[Cluster]:
+def running_cluster(
+    node: NodeOptions | None = None, control_plane: ControlPlaneOptions | None = None
+) -> Iterator[Cluster]:
     """Run a cluster until the block ends; its node has busybox, and the project's images if they are built."""
     images = (ensure_busybox_archive(), *built_images().values())
-    with Cluster.start(ClusterOptions(node=node or NodeOptions(), images=images)) as running:
+    options = ClusterOptions(control_plane or ControlPlaneOptions(), node or NodeOptions(), images)
+    with Cluster.start(options) as running:
         yield running
 
 

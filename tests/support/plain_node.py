@@ -22,6 +22,7 @@ from cta_group_plugin.cdi import file_name
 from cta_group_plugin.kubelet_api import podresources_v1_pb2 as api
 from cta_group_plugin.kubelet_api.podresources_v1_pb2_grpc import PodResourcesListerStub
 from cta_group_plugin.simulated.mps_daemon import FAULTS_NAME, STATE_NAME
+from kubelet_record import are_disjoint, recorded_ids
 from plain_pods import FLAGS, PATIENCE_SECONDS, RESOURCE, Json, PlainPods
 
 PLUGIN = "plain-plugin"
@@ -186,18 +187,11 @@ class PlainNode(PlainPods):
 
     def held(self) -> dict[str, frozenset[str]]:
         """Return the ids that kubelet has recorded for each pod, by its UID."""
-        checkpoint = self.cluster.node.kubelet_folder / "device-plugins" / "kubelet_internal_checkpoint"
-        held: dict[str, frozenset[str]] = {}
-        for entry in json.loads(checkpoint.read_text())["Data"]["PodDeviceEntries"] or ():
-            if entry["ResourceName"] == RESOURCE:
-                ids = frozenset(each for several in entry["DeviceIDs"].values() for each in several)
-                held[entry["PodUID"]] = held.get(entry["PodUID"], frozenset()) | ids
-        return held
+        return recorded_ids(self.cluster.node, RESOURCE)
 
     def is_disjoint(self) -> bool:
         """Tell whether no id is held by two pods."""
-        held = self.held().values()
-        return len(frozenset().union(*held)) == sum(map(len, held))
+        return are_disjoint(self.held().values())
 
     def raise_flag(self, name: str) -> None:
         """Let containers see the file ``name`` in FLAGS."""
