@@ -78,7 +78,12 @@ class FakeKube:
     """JSON patches that waited."""
 
     async def get(self, path: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
-        """Read one object; a list is always empty, since the view of a test is up to date."""
+        """Read one object, or a list of the one that is asked for by name; other lists are empty."""
+        name = (query or {}).get("fieldSelector", "").partition("metadata.name=")[2]
+        if name:
+            self._fail()
+            found = self.objects.get(f"{path}/{name}")
+            return {"items": [found] if found is not None else [], "metadata": {}}
         if query and "limit" in query:
             return {"items": [], "metadata": {}}
         self._fail()

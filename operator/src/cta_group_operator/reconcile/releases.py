@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
-from cta_group_operator.errors import ApiError, ApiUnavailable, Forbidden, NotFound, Rejected
+from cta_group_operator.errors import ApiError, ApiUnavailable, Forbidden, Rejected
 from cta_group_operator.logs import EventLog
 from cta_group_operator.metrics import Metrics, ReleaseFailure
 from cta_group_operator.ports import Clock, KubeApi, PodView
@@ -156,11 +156,10 @@ class Releases:
 
     async def _version_now(self, pod: PodView) -> str:
         """Return the resourceVersion that the API server has of a pod; empty when it is gone."""
-        try:
-            metadata = (await self._api.get(_path(pod)))["metadata"]
-        except NotFound:
-            return ""
-        return str(metadata["resourceVersion"]) if metadata["uid"] == pod.ref.uid else ""
+        query = {"fieldSelector": f"metadata.name={pod.ref.name}", "limit": "1"}  # there is no right to get one pod
+        page = await self._api.get(PODS.path(pod.ref.namespace), query)
+        found = [body["metadata"] for body in page.get("items") or ()]
+        return next((str(one["resourceVersion"]) for one in found if one["uid"] == pod.ref.uid), "")
 
     def _drop(self, uid: str) -> None:
         self.promises.pop(uid, None)
