@@ -10,7 +10,9 @@ from cta_group_operator.ports import ObjectRef, WorkloadView
 from cta_group_operator.reconcile.budget_pods import budget_of
 from cta_group_operator.reconcile.denied import Denials
 from cta_group_operator.reconcile.events import EventWriter
+from cta_group_operator.reconcile.figures import workload_figures
 from cta_group_operator.reconcile.workload import WorkloadReconciler
+from explained import hear_explanation
 from operator_world import RESOURCE, SPACE, FakeKube, FakeServers, a_controller, a_pod, ref
 
 PATH = f"/apis/ctagroup.dev/v1alpha1/namespaces/{SPACE}/ctaworkloads/deployment-web/status"
@@ -95,7 +97,8 @@ async def test_the_condition_is_written_once_and_taken_away_with_the_annotation(
     status = kube.objects[PATH]["status"]
     assert status["budget"]["wanted"] == "ttft-p95=400ms"
     assert [one["type"] for one in status["conditions"]] == ["Admissible", "Placed", "WithinBudget"]
-    assert explainer.figures[DEPLOYMENT.uid].blocked is None
+    hear_explanation(world.view, kube, DEPLOYMENT)
+    assert [one.blocked for one in workload_figures(world.view)] == [None]
     assert [verb for verb, path in kube.writes if "events" in path] == ["create"]
     written = len(kube.writes)
     await world.look(5)

@@ -130,7 +130,7 @@ async def test_a_replica_that_does_not_lead_keeps_nothing_to_do() -> None:
     await until(lambda: any("pod-stays/status" in path for _, path in kube.writes), "the explanation of the pod")
     await lose_the_lease(led, work)
     assert not any("job-" in path for _, path in kube.writes)
-    assert {figures.name for figures in work.figures().workloads} == set()
+    assert {queue.depth for queue in work.figures().queues} == {0}
 
 
 async def test_what_a_follower_heard_of_a_node_is_done_when_it_leads() -> None:

@@ -13,8 +13,10 @@ from cta_group_core.rollout import rolling
 from cta_group_core.workload import ServerStatus
 from cta_group_operator.ports import AutoscalerView, FailureEvent, ObjectRef, WorkloadView
 from cta_group_operator.reconcile.denied import Denials
+from cta_group_operator.reconcile.figures import workload_figures
 from cta_group_operator.reconcile.view import ClusterView
 from cta_group_operator.reconcile.workload_facts import stage_of, workload_facts
+from explained import hear_explanation
 from operator_world import (
     RESOURCE,
     SPACE,
@@ -229,7 +231,8 @@ async def test_warnings_are_told_and_block_nothing() -> None:
     await explainer.reconcile(DEPLOYMENT)
     events = [body for path, body in kube.objects.items() if "/events/" in path]
     assert [(one["reason"], one["message"]) for one in events] == [("ArgsNotPatchable", "add --x=1")]
-    assert explainer.figures[DEPLOYMENT.uid].blocked is None
+    hear_explanation(view, kube, DEPLOYMENT)
+    assert [one.blocked for one in workload_figures(view)] == [None]
 
 
 async def test_one_event_on_a_pod_that_waits_for_room() -> None:
@@ -240,7 +243,8 @@ async def test_one_event_on_a_pod_that_waits_for_room() -> None:
     explainer = a_reconciler(view, kube, refusals={pod.ref.uid: "no room"})
     await explainer.reconcile(pod.ref)
     assert [path for verb, path in kube.writes if "/events/" in path] == []
-    assert explainer.figures[pod.ref.uid].blocked == "NoRoom"
+    hear_explanation(view, kube, pod.ref)
+    assert [one.blocked for one in workload_figures(view)] == ["NoRoom"]
 
 
 async def test_a_rollout_is_looked_at_again() -> None:

@@ -4,7 +4,7 @@ One round a workload at a time, so that servers that answer slowly delay their o
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -16,9 +16,8 @@ from cta_group_core.budget.report import MEASURING, BudgetReport, judged, unknow
 from cta_group_core.budget.target import MetricsTarget
 from cta_group_core.budget.window import Observed, Reading, Window
 from cta_group_core.errors import InvalidText
-from cta_group_core.nodes import ConditionStatus
 from cta_group_operator.errors import MetricsUnreadable
-from cta_group_operator.metrics import BudgetFigures, Metrics
+from cta_group_operator.metrics import Metrics
 from cta_group_operator.ports import Clock, ControllerView, ObjectRef, PodView
 from cta_group_operator.reconcile.budget_pods import Asked, asked, budget_of, sizes_of, smallest
 from cta_group_operator.reconcile.queue import WorkQueue
@@ -108,9 +107,10 @@ class BudgetWatch:
         known = self._watched.get(top.uid)
         return known.told if known is not None else None
 
-    def figures(self) -> list[BudgetFigures]:
-        """Return the newest numbers for the metrics."""
-        return [_figures(one.top, one.newest) for one in self._watched.values() if one.newest is not None]
+    def newest(self, uid: str) -> BudgetReport | None:
+        """Return the newest numbers of the top owner with that uid; they are told seldom. None: nothing is known."""
+        known = self._watched.get(uid)
+        return known.newest if known is not None else None
 
     def _changed(self, before: PodView | ControllerView | None, after: PodView | ControllerView | None) -> None:
         for one in (before, after):
@@ -200,20 +200,3 @@ def _note(now: Asked, readings: Mapping[str, Reading], problem: str) -> str:
         return ""
     why = problem or now.problem
     return f"{len(readings)} of {now.running} that run were read{why and f': {why}'}"
-
-
-def _figures(top: ObjectRef, report: BudgetReport) -> BudgetFigures:
-    known: Sequence[tuple[str, float]] = [
-        (one.name, one.observed_microseconds / one.limit_microseconds)
-        for one in report.status.measured
-        if one.observed_microseconds is not None
-    ]
-    status = report.condition.status
-    return BudgetFigures(
-        namespace=top.namespace,
-        kind=top.kind,
-        name=top.name,
-        kept=None if status is ConditionStatus.UNKNOWN else status is ConditionStatus.TRUE,
-        ratios=tuple(known),
-        recommended=report.status.recommended_groups,
-    )

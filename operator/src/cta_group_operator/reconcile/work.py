@@ -18,7 +18,7 @@ from cta_group_operator.ports import (
 from cta_group_operator.reconcile.budget import BudgetWatch
 from cta_group_operator.reconcile.denied import Denials
 from cta_group_operator.reconcile.events import EventWriter
-from cta_group_operator.reconcile.figures import queue_figures, quota_figures
+from cta_group_operator.reconcile.figures import budget_figures, queue_figures, quota_figures, workload_figures
 from cta_group_operator.reconcile.lookouts import Lookouts
 from cta_group_operator.reconcile.node_labels import NodeLabeller
 from cta_group_operator.reconcile.placement import Placement
@@ -158,7 +158,6 @@ class Work:
         self.lookouts.forget()
         self.placement.forget()
         self._quota.forget()
-        self._explainer.figures.clear()
         self._budgets.forget()
 
     def loops(self) -> dict[str, Callable[[], Coroutine[Any, Any, Any]]]:
@@ -184,8 +183,8 @@ class Work:
         return Figures(
             leader=True,
             quotas=quota_figures(self._view),
-            workloads=tuple(self._explainer.figures.values()),
-            budgets=self._budgets.figures(),
+            workloads=workload_figures(self._view),
+            budgets=budget_figures(self._view, self._budgets.newest),
             waiting=self.placement.waiting,
             release_refused=len(self.placement.held),
             room_kept=self.placement.room_kept,

@@ -15,7 +15,6 @@ from cta_group_core.workload import (
 )
 from cta_group_operator.errors import Conflict, NotFound
 from cta_group_operator.logs import EventLog
-from cta_group_operator.metrics import WorkloadFigures
 from cta_group_operator.ports import Clock, KubeApi, ObjectRef, PodView, WorkloadView
 from cta_group_operator.reconcile.budget import BudgetWatch
 from cta_group_operator.reconcile.budget_pods import budget_of
@@ -65,20 +64,16 @@ class WorkloadReconciler:
         self._servers = servers
         self._budgets = budgets
         self._written = LastWritten[WorkloadStatus | None]()
-        self.figures: dict[str, WorkloadFigures] = {}
-        """By uid of the top owner."""
 
     async def reconcile(self, top: ObjectRef) -> float | None:
         """Explain one workload; return the seconds after which the explanation is too old, None for never."""
         space = self._view.namespaces.get(top.namespace)
         if space is None or space.deleting:
-            self.figures.pop(top.uid, None)
             return None  # it takes everything along
         name = object_name(top.kind, top.name)
         existing = self._view.workloads.get(name, top.namespace)
         facts = workload_facts(top, self._view, self._denials, self._refusals, held=self._held, pauses=self._pauses)
         if facts is None:
-            self.figures.pop(top.uid, None)
             await self._remove(top, existing)
             return None
         if existing is not None and existing.owner_uid != top.uid:
@@ -118,7 +113,6 @@ class WorkloadReconciler:
         moment = self._clock.utc_text()
         conditions = merge_conditions(before.conditions if before else (), status.conditions, moment)
         status = status.model_copy(update={"conditions": conditions})
-        self.figures[top.uid] = _figures(top, status)
         if status == before:
             return
         if existing is None and before is None:
@@ -174,9 +168,3 @@ class WorkloadReconciler:
 
 _TRANSIENT = ("Waiting", "QuotaRetry", "QuotaMoving", "QuotaNotCounted")
 """Reasons that pass within seconds by themselves: told in the status, no event."""
-
-
-def _figures(top: ObjectRef, status: WorkloadStatus) -> WorkloadFigures:
-    blocked = [one.reason for one in status.conditions if one.status is ConditionStatus.FALSE and one.type in OBSTACLES]
-    requested = status.groups_per_pod * status.replicas_wanted
-    return WorkloadFigures(top.namespace, top.kind, top.name, requested, blocked[0] if blocked else None)

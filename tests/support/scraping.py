@@ -1,0 +1,101 @@
+"""A scrape that goes on while a test changes things: what was told at every moment, and which counters went back."""
+
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from cluster_harness.waiting import wait_for
+from http_probe import fetch
+
+_PATIENCE_SECONDS = 60.0
+_COUNTERS = ("_total", "_count", "_sum", "_bucket")
+
+
+@dataclass(frozen=True, slots=True)
+class Scrape:
+    """One exposition, by series as it is written there; times of the monotonic clock."""
+
+    began: float
+    ended: float
+    series: Mapping[str, float]
+
+    @classmethod
+    def of(cls, url: str) -> "Scrape":
+        """Ask for it. Raises OSError."""
+        began = time.monotonic()
+        text = fetch(url)
+        lines = (line.rpartition(" ") for line in text.splitlines() if line and not line.startswith("#"))
+        return cls(began, time.monotonic(), {name: float(value) for name, _, value in lines})
+
+
+@dataclass
+class Scraper:
+    """Scrapes one process five times a second."""
+
+    url: str
+    taken: list[Scrape] = field(default_factory=list)
+    _promised: list[tuple[str, float, float]] = field(default_factory=list)
+    _from: dict[str, float] = field(default_factory=dict)
+    _failed: list[str] = field(default_factory=list)
+
+    @property
+    def now(self) -> Mapping[str, float]:
+        """What was told last."""
+        return self.taken[-1].series
+
+    def wait_told(self, *series: str) -> None:
+        """Wait until all of them are told; each has to be told at every scrape from now on, until :meth:`may_go`."""
+        wait_for(lambda: set(series) <= self.now.keys(), f"the series {series}", _PATIENCE_SECONDS)
+        self._from |= dict.fromkeys(series, self.taken[-1].ended)
+
+    def may_go(self, *series: str) -> None:
+        """Say that what they tell of is about to go."""
+        now = time.monotonic()
+        self._promised += [(one, self._from.pop(one), now) for one in series]
+
+    def missed(self) -> list[str]:
+        """Return each series that a scrape lacks although what it tells of was there."""
+        now = time.monotonic()
+        times = [*self._promised, *((one, since, now) for one, since in self._from.items())]
+        return [
+            one
+            for one, since, until in times
+            for scrape in self.taken
+            if since <= scrape.began and scrape.ended <= until and one not in scrape.series
+        ]
+
+    def went_back(self) -> list[str]:
+        """Return each counter that was lower than before, or was gone."""
+        return [
+            name
+            for before, after in zip(self.taken, self.taken[1:], strict=False)
+            for name, value in before.series.items()
+            if name.partition("{")[0].endswith(_COUNTERS) and after.series.get(name, -1.0) < value
+        ]
+
+    def failures(self) -> list[str]:
+        """Return the scrapes that were not answered."""
+        return self._failed
+
+    def run(self, stop: threading.Event) -> None:
+        """Scrape until ``stop``."""
+        while not stop.wait(0.2):
+            try:
+                self.taken.append(Scrape.of(self.url))
+            except OSError as failed:
+                self._failed.append(str(failed))
+
+
+@contextmanager
+def scraping(url: str) -> Iterator[Scraper]:
+    """Scrape until the block ends; there is a first scrape when it begins."""
+    made, stop = Scraper(url, [Scrape.of(url)]), threading.Event()
+    thread = threading.Thread(target=made.run, args=(stop,))
+    thread.start()
+    try:
+        yield made
+    finally:
+        stop.set()
+        thread.join()
