@@ -2,12 +2,15 @@
 
 import json
 import re
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from chart_rendering import CHART, of_kind, render
+from cta_group_operator.metrics import Figures, Metrics
 
 FILES = sorted((CHART / "dashboards").glob("*.json"))
 
@@ -35,12 +38,37 @@ def test_tables_have_a_heading_for_every_number(panels: list[dict[str, Any]]) ->
         assert set(organize["indexByName"]) <= set(organize["renameByName"])
 
 
+_UNTIL_ANOTHER_LEADS = re.compile(
+    r"(?P<gauge>\w+) or last_over_time\((?P=gauge)\[1m\]\) unless on \(\) \(cta_group_leader == 1\)"
+)
+
+
+def leaders_gauges() -> set[str]:
+    """Return what the replica that leads tells, and others do not."""
+    told: list[set[str]] = []
+    for figures in (Figures(leader=True), Figures()):
+        metrics = Metrics("test")
+        metrics.follow(partial(replace, figures))
+        told.append({family.name for family in metrics.registry.collect()})
+    return told[0] - told[1]
+
+
+def test_what_the_leader_told_last_is_shown_until_another_leads(panels: list[dict[str, Any]]) -> None:
+    """A leader that dies without a word leaves nobody who tells for some seconds: no panel is empty or 0 meanwhile."""
+    led = leaders_gauges()
+    assert "cta_group_quota_hard" in led
+    for query in (target["expr"] for panel in panels for target in panel["targets"]):
+        bare = _UNTIL_ANOTHER_LEADS.sub("", query)
+        assert led.isdisjoint(re.findall(r"\w+", bare)), query
+
+
 def test_gauges_are_never_added_up_over_replicas(panels: list[dict[str, Any]]) -> None:
     """Two replicas or two plugins of a node may tell the same for a moment, so each gauge is read by max or min."""
     gauge = re.compile(r"cta_group_(?!\w*_(?:total|bucket))\w+")
     for query in (target["expr"] for panel in panels for target in panel["targets"]):
-        for found in gauge.finditer(query):
-            before = query[: found.start()]
+        now = _UNTIL_ANOTHER_LEADS.sub(r"\g<gauge>", query)
+        for found in gauge.finditer(now):
+            before = now[: found.start()]
             # The last three ask only whether there are such metrics at all.
             assert re.search(r"(max|min)( by \([\w, ]+\))? ?\($|(?<!\w)count\($|0 \* (sum|max)\($", before), before
 
