@@ -110,7 +110,7 @@ async def test_what_is_left_is_told_with_the_reason() -> None:
     api = PodsInMemory()
     api.add_pod("a", GATE_PLACEMENT)
     api.refused_patches = [Forbidden("only the operator may")] * 10_000
-    report = await released(api, GateSettings(timeout_seconds=0.2, pause_seconds=0.001))
+    report = await released(api, GateSettings(timeout_seconds=2.0, pause_seconds=0.01))
     assert not report.is_done
     assert "gated still: 1 pod (team-a/a)" in report.words("nvidia.com/cta-group")
     assert "only the operator may" in report.words("nvidia.com/cta-group")
