@@ -1,5 +1,6 @@
 """The gates of waiting pods are taken off once and for all, whatever happens to the pods meanwhile."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,8 +12,10 @@ from cta_group_operator.errors import ApiError, ApiUnavailable, Forbidden, NotFo
 from cta_group_operator.ports import Json
 from cta_group_operator.release_gates import GateRelease, GateReport, GateSettings
 from memory_kube import MemoryKube
+from virtual_time import run_in_virtual_time
 
 FAST = GateSettings(timeout_seconds=20, pause_seconds=0.001)
+USUAL = GateSettings()
 FOREIGN = "example.com/hold"
 
 
@@ -24,6 +27,8 @@ class PodsInMemory(MemoryKube):
         self.looks = 0
         self.refused_patches: list[ApiError] = []
         """Raised by the next patches, one each."""
+        self.hangs_then = False
+        """Answer no patch when those are used up."""
         self.nodes: list[Json] = []
 
     def add_pod(self, name: str, *gates: str, **metadata: Any) -> None:
@@ -55,6 +60,8 @@ class PodsInMemory(MemoryKube):
         """Patch, unless it is to be refused."""
         if self.refused_patches:
             raise self.refused_patches.pop(0)
+        if self.hangs_then:
+            await asyncio.Event().wait()
         return await super().json_patch(path, operations)
 
 
@@ -94,33 +101,44 @@ async def test_a_refusal_that_passes_is_tried_again() -> None:
     assert (report.released, report.left, report.problem) == (["team-a/a"], [], "")
 
 
-async def test_pods_that_go_meanwhile_are_not_missed() -> None:
+def test_pods_that_go_meanwhile_are_not_missed() -> None:
     """A pod that is deleted, or is being deleted, needs no release and is no failure."""
     api = PodsInMemory()
     api.add_pod("going", GATE_PLACEMENT, deletionTimestamp="2026-12-01T00:00:00Z")
     api.add_pod("gone", GATE_PLACEMENT)
     api.refused_patches = [NotFound("no such pod")] * 1000
-    report = await released(api, GateSettings(timeout_seconds=0.2, pause_seconds=0.001))
+    report = run_in_virtual_time(released(api, USUAL))
     assert report.released == []
     assert report.left == []
 
 
-async def test_what_is_left_is_told_with_the_reason() -> None:
+def test_what_is_left_is_told_with_the_reason() -> None:
     """When the time is over the report names the pods and what the API server said."""
     api = PodsInMemory()
     api.add_pod("a", GATE_PLACEMENT)
-    api.refused_patches = [Forbidden("only the operator may")] * 10_000
-    report = await released(api, GateSettings(timeout_seconds=2.0, pause_seconds=0.01))
+    api.refused_patches = [Forbidden("only the operator may")] * 1000
+    report = run_in_virtual_time(released(api, USUAL))
     assert not report.is_done
     assert "gated still: 1 pod (team-a/a)" in report.words("nvidia.com/cta-group")
     assert "only the operator may" in report.words("nvidia.com/cta-group")
 
 
-async def test_an_api_server_that_never_answers_is_told() -> None:
+def test_a_look_that_is_cut_short_keeps_the_reason() -> None:
+    """The time may be over while an API server that refused before does not answer at all."""
+    api = PodsInMemory()
+    api.add_pod("a", GATE_PLACEMENT)
+    api.refused_patches = [Forbidden("only the operator may")]
+    api.hangs_then = True
+    report = run_in_virtual_time(released(api, USUAL))
+    assert "gated still: 1 pod (team-a/a)" in report.words("nvidia.com/cta-group")
+    assert "only the operator may" in report.words("nvidia.com/cta-group")
+
+
+def test_an_api_server_that_never_answers_is_told() -> None:
     """Nothing was seen, so nothing is claimed."""
     api = PodsInMemory()
     api.failure = ApiUnavailable("GET /api/v1/pods: no answer")
-    report = await released(api, GateSettings(timeout_seconds=0.2, pause_seconds=0.001))
+    report = run_in_virtual_time(released(api, USUAL))
     assert not report.is_done
     assert "no answer" in report.words("nvidia.com/cta-group")
 

@@ -118,18 +118,23 @@ class GateRelease:
             await asyncio.sleep(self._settings.pause_seconds)
 
     async def _look(self) -> bool:
-        """Release every pod that is gated now; tell whether there was none."""
+        """Release every pod that is gated now; tell whether there was none.
+
+        The time may be over in the middle: what went wrong before is forgotten only when a whole look went well.
+        """
         limit = asyncio.Semaphore(_AT_ONCE)
         try:
             gated = [pod async for pod in _gated(self._api)]
         except ApiError as error:
             self._problem = str(error)
             return False
-        self._left, self._problem = [_name(pod) for pod in gated], ""
-        await asyncio.gather(*(self._release(pod, limit) for pod in gated))
+        self._left = [_name(pod) for pod in gated]
+        if all(await asyncio.gather(*(self._release(pod, limit) for pod in gated))):
+            self._problem = ""
         return not gated
 
-    async def _release(self, pod: Json, limit: asyncio.Semaphore) -> None:
+    async def _release(self, pod: Json, limit: asyncio.Semaphore) -> bool:
+        """Release one pod; return False when the API server would not."""
         name = _name(pod)
         try:
             async with limit:
@@ -138,9 +143,11 @@ class GateRelease:
             self._left.remove(name)  # it is gone, and its gate with it
         except ApiError as error:  # when it only changed meanwhile, the next look finds it so and says nothing more
             self._problem = str(error)
+            return False
         else:
             self._left.remove(name)
             self._released.append(name)
+        return True
 
 
 async def _gated(api: KubeApi) -> AsyncIterator[Json]:
