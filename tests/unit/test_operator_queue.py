@@ -11,7 +11,7 @@ from cta_group_operator.clock import SystemClock
 from cta_group_operator.errors import ApiUnavailable, LeadershipLost
 from cta_group_operator.metrics import Metrics
 from cta_group_operator.reconcile.queue import WorkQueue
-from operator_world import until
+from operator_world import FakeClock, until
 from virtual_time import VirtualClock, run_in_virtual_time
 
 
@@ -211,6 +211,24 @@ async def test_a_round_that_had_not_begun_when_the_lease_was_lost_begins_with_th
     queue.mark("behind")
     await run_until(queue, done)
     assert seen == ["behind"]
+
+
+async def test_a_clock_that_runs_ahead_holds_nothing_up() -> None:
+    """What happens has its round at once although the key was due long ago, and the queue sleeps by another clock."""
+    clock, rounds = FakeClock(), list[float]()
+
+    async def work(_: str) -> float:
+        rounds.append(clock.now)
+        return 3600.0
+
+    queue = WorkQueue[str]("quota", work, clock=clock, metrics=Metrics("test"))
+    running = asyncio.ensure_future(queue.run())
+    queue.mark("a")
+    await until(lambda: rounds and queue.is_idle, "the first round")
+    clock.now += 7200
+    queue.mark("a")
+    await until(lambda: len(rounds) > 1, "another round")
+    running.cancel()
 
 
 def test_what_time_brings_about_is_not_used_up_by_what_happens_before() -> None:

@@ -82,9 +82,12 @@ class WorkQueue(Generic[Key]):
             return
         now = self._clock.monotonic()
         due = max(now + after_seconds, self._started.get(key, -self._spacing_seconds) + self._spacing_seconds)
-        if self._due.get(key, due + 1) > due:
+        known = self._due.get(key)
+        if known is None or known > due:
             self._due[key] = due
             self._changed.set()
+        elif known <= now:
+            self._changed.set()  # it is over by this clock, which may run ahead of the one that the queue sleeps by
 
     @property
     def is_idle(self) -> bool:

@@ -1,0 +1,107 @@
+"""The leader's work against a real API server, in this process, on a clock that a test puts forward.
+
+What an operator's own process does beside that (kopf, the lease, admission) is left out: its own kinds are listed
+several times a second. No other operator may lead meanwhile.
+"""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from budget_world import FakeServerMetrics
+from cluster_harness.waiting import wait_for
+from cta_group_operator.adapters.connection import load_connection
+from cta_group_operator.adapters.followed import what_to_follow
+from cta_group_operator.adapters.kube import KubeClient
+from cta_group_operator.adapters.list_watch import ListWatch
+from cta_group_operator.clock import SystemClock
+from cta_group_operator.handlers.own_kinds import OwnKinds
+from cta_group_operator.metrics import Metrics
+from cta_group_operator.reconcile.view import ClusterView
+from cta_group_operator.reconcile.work import Work
+from cta_group_operator.settings import Settings
+from operator_world import READ_LIMIT, READ_POD, RESOURCE, FakeServers
+
+_LIST_AGAIN_SECONDS = 0.2
+
+
+class HurriedClock(SystemClock):
+    """The system's clock, with time that passes at once."""
+
+    def __init__(self) -> None:
+        self._ahead_seconds = 0.0
+
+    def monotonic(self) -> float:
+        """Return seconds that never go back."""
+        return super().monotonic() + self._ahead_seconds
+
+    def leap(self, seconds: float) -> None:
+        """Let time pass. Whoever sleeps does not wake: what is due is done with the next event."""
+        self._ahead_seconds += seconds
+
+
+@contextmanager
+def hurried_operator(kubeconfig: Path) -> Iterator[HurriedClock]:
+    """Lead until the block ends; what ended it before is raised then."""
+    clock, loop, over = HurriedClock(), asyncio.new_event_loop(), asyncio.Event()
+    leads, ended = threading.Event(), Future[None]()
+
+    def run() -> None:
+        try:
+            loop.run_until_complete(_lead(kubeconfig, clock, leads, over))
+            ended.set_result(None)
+        except BaseException as error:  # noqa: BLE001 - the end of a thread: the test raises it
+            ended.set_exception(error)
+        finally:
+            loop.close()
+
+    thread = threading.Thread(target=run, name="operator")
+    thread.start()
+    try:
+        wait_for(lambda: leads.is_set() or ended.done(), "the operator to lead")
+        yield clock
+    finally:
+        if not ended.done():
+            loop.call_soon_threadsafe(over.set)
+        thread.join()
+        ended.result()
+
+
+async def _lead(kubeconfig: Path, clock: HurriedClock, leads: threading.Event, over: asyncio.Event) -> None:
+    async with KubeClient(load_connection(kubeconfig)) as client:
+        view, metrics = ClusterView(), Metrics("test")
+        own_kinds = OwnKinds(view, client, clock, metrics)
+        watches = [ListWatch(client, what, clock, metrics) for what in what_to_follow(view, RESOURCE)]
+        work = Work(
+            Settings(identity="hurried", budget_seconds=0),
+            view,
+            client,
+            clock,
+            metrics=metrics,
+            read_limit=READ_LIMIT,
+            read_pod=READ_POD,
+            servers=FakeServers(),
+            server_metrics=FakeServerMetrics(),
+        )
+        async with asyncio.TaskGroup() as group:
+            tasks: list[asyncio.Task[Any]] = [group.create_task(watch.run()) for watch in watches]
+            for watch in watches:
+                await watch.synced.wait()
+            await own_kinds.list_all()
+            work.begin()
+            tasks += [group.create_task(loop()) for loop in work.loops().values()]
+            tasks.append(group.create_task(_list_often(own_kinds)))
+            leads.set()
+            await over.wait()
+            for task in tasks:
+                task.cancel()
+
+
+async def _list_often(own_kinds: OwnKinds) -> None:
+    while True:
+        await asyncio.sleep(_LIST_AGAIN_SECONDS)
+        await own_kinds.list_all()
