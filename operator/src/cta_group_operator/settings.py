@@ -22,7 +22,7 @@ class Lifetimes:
 
     authority_seconds: int = 10 * 365 * 86_400
     serving_seconds: int = 365 * 86_400
-    propagation_seconds: int = 60
+    propagation_seconds: int = 20
     """From a new authority in the webhook configuration until it signs: every API server has heard of it by then."""
     overlap_seconds: int = 3_600
     """From a new serving certificate until the old authority is no longer trusted: every replica uses it by then."""
