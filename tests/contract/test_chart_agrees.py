@@ -190,7 +190,7 @@ def test_the_operator_understands_its_arguments(scenario: str) -> None:
         assert settings.webhook_configuration_name == webhook["metadata"]["name"]
         assert settings.webhook_service_name == webhook["webhooks"][0]["clientConfig"]["service"]["name"]
     assert settings.webhook_service_name in of_kind(objects, "Service")
-    assert settings.webhook_port == (10250 if scenario == "hardened" else Settings(identity="").webhook_port)
+    assert settings.webhook_port == (8443 if scenario == "hardened" else Settings(identity="").webhook_port)
 
 
 def _names(rule: dict[str, Any]) -> list[str]:

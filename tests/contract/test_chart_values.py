@@ -156,6 +156,7 @@ def test_a_wrong_value_is_refused_by_name(setting: str, words: str, program: str
         (("nodes.driverRoot=/x",), "set plugin.privileged=true"),
         (("webhook.enabled=false",), "set operator.placement=off, or webhook.enabled=true"),
         (("webhook.enabled=false", "operator.placement=off"), "set operator.alignment=report or off"),
+        (("webhook.port=10250", "operator.hostNetwork=true"), "port 10250, which the kubelet has on every node"),
         (("webhook.port=9402",), "webhook.port and operator.metricsPort are both 9402"),
         (
             ("operator.podDisruptionBudget.enabled=true", "operator.podDisruptionBudget.minAvailable=2"),
