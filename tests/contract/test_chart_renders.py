@@ -20,6 +20,7 @@ _CLUSTER_SCOPED = {
     "ValidatingAdmissionPolicy",
     "ValidatingAdmissionPolicyBinding",
 }
+_PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
 _CHANGING_LABELS = {"helm.sh/chart", "app.kubernetes.io/version", "app.kubernetes.io/managed-by"}
 
 
@@ -95,11 +96,22 @@ def test_service_ports_and_probes_lead_to_ports_of_the_container(manifests: list
     for pod in pod_templates(manifests).values():
         (container,) = pod["spec"]["containers"]
         ports = {port["name"] for port in container["ports"]}
-        assert {container[probe]["httpGet"]["port"] for probe in ("livenessProbe", "readinessProbe")} <= ports
+        assert {container[probe]["httpGet"]["port"] for probe in _PROBES} <= ports
     (operator,) = [pod for name, pod in pod_templates(manifests).items() if name.endswith("-operator")]
     for service in of_kind(manifests, "Service").values():
         targets = {port["targetPort"] for port in service["spec"]["ports"]}
         assert targets == {port["name"] for port in operator["spec"]["containers"][0]["ports"]}
+
+
+def test_a_container_that_starts_is_asked_every_second_until_it_is_ready(manifests: list[dict[str, Any]]) -> None:
+    """A rollout waits for each pod, and would wait for the slow period of what is asked for ever."""
+    for pod in pod_templates(manifests).values():
+        (container,) = pod["spec"]["containers"]
+        startup, readiness = container["startupProbe"], container["readinessProbe"]
+        assert startup["httpGet"] == readiness["httpGet"]
+        assert startup["periodSeconds"] == 1 < readiness["periodSeconds"]
+        assert startup["failureThreshold"] == 600, "ten minutes: longer than whoever makes a certificate needs"
+        assert "initialDelaySeconds" not in container["livenessProbe"], "kubelet asks nothing else before"
 
 
 def test_roles_and_accounts_that_are_named_exist(manifests: list[dict[str, Any]]) -> None:
