@@ -185,6 +185,7 @@ def test_notes_say_what_runs_and_what_is_next(scenario: str) -> None:
     command = ("install", RELEASE, CHART, "--namespace", NAMESPACE, "--dry-run=client", "--values", values_of(scenario))
     notes = helm(*command).stdout.partition("NOTES:")[2]
     for word in (
+        "helm test cta-group --namespace cta-group",
         "kubectl cta doctor",
         "kubectl get ctanodes",
         "kind: CTAQuota",

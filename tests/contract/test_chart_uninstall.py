@@ -8,10 +8,11 @@ from chart_rendering import HELM_VERSIONS, NAMESPACE, RELEASE, SCENARIOS, Manife
 from cta_group_operator.cli import build_parser
 
 _CLUSTER_SCOPED = {"ClusterRole", "ClusterRoleBinding"}
+_AFTERWARDS = "post-delete"
 
 
 def _job(scenario: str = "default", *settings: str) -> Manifest:
-    (job,) = of_kind(render_hooks(scenario, *settings), "Job").values()
+    (job,) = of_kind(render_hooks(scenario, *settings, event=_AFTERWARDS), "Job").values()
     return job
 
 
@@ -23,10 +24,10 @@ def _pod(scenario: str = "default", *settings: str) -> dict[str, Any]:
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_helm_makes_nothing_beside_the_release_before_it_is_deleted(scenario: str) -> None:
     """No hook can keep an install, an upgrade or a deletion from happening; each takes itself away, failed or not."""
-    hooks = render_hooks(scenario)
+    assert {one["metadata"]["annotations"]["helm.sh/hook"] for one in render_hooks(scenario)} <= {_AFTERWARDS, "test"}
+    hooks = render_hooks(scenario, event=_AFTERWARDS)
     for hook in hooks:
         annotations = hook["metadata"]["annotations"]
-        assert annotations["helm.sh/hook"] == "post-delete"
         assert set(annotations["helm.sh/hook-delete-policy"].split(",")) == {
             "before-hook-creation",
             "hook-succeeded",
@@ -39,7 +40,7 @@ def test_helm_makes_nothing_beside_the_release_before_it_is_deleted(scenario: st
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_hooks_say_where_they_belong(scenario: str) -> None:
     """Labels, namespaces and names as those of the release; no name twice."""
-    hooks = render_hooks(scenario)
+    hooks = render_hooks(scenario, event=_AFTERWARDS)
     names = [(m["kind"], m["metadata"]["name"]) for m in [*render(scenario), *hooks]]
     assert len(names) == len(set(names))
     for hook in hooks:
@@ -51,7 +52,7 @@ def test_hooks_say_where_they_belong(scenario: str) -> None:
 @pytest.mark.parametrize("program", HELM_VERSIONS, ids=HELM_VERSIONS.values())
 def test_the_job_has_its_own_account_with_three_rights(program: str) -> None:
     """The release's accounts are gone by then. It lists pods and nodes and patches pods; nothing else."""
-    hooks = render_hooks("default", program=program)
+    hooks = render_hooks("default", event=_AFTERWARDS, program=program)
     (account,) = of_kind(hooks, "ServiceAccount").values()
     (role,) = of_kind(hooks, "ClusterRole").values()
     (binding,) = of_kind(hooks, "ClusterRoleBinding").values()
@@ -100,5 +101,5 @@ def test_the_job_may_as_little_as_the_operator() -> None:
 
 def test_no_job_where_no_gate_is_made() -> None:
     """Without placement there are no gates; and a value takes the Job away."""
-    assert render_hooks("default", "operator.placement=off") == []
-    assert render_hooks("default", "uninstall.releaseGates.enabled=false") == []
+    assert render_hooks("default", "operator.placement=off", event=_AFTERWARDS) == []
+    assert render_hooks("default", "uninstall.releaseGates.enabled=false", event=_AFTERWARDS) == []

@@ -8,7 +8,7 @@ from cluster_harness.cluster import Cluster
 from cluster_harness.monitoring import watch_release
 from cluster_harness.prometheus import Prometheus
 from cluster_harness.tools import Tools
-from node_clusters import install_release, new_team, running_cluster
+from node_clusters import SHARED_VALUES, install_release, new_team, running_cluster
 from plain_node import PlainNode
 from team import EIGHT_H100, Team
 
@@ -31,7 +31,7 @@ def namespace(cluster: Cluster) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def tools(cluster: Cluster) -> Tools:
     """Install the chart once, with short looks at latency budgets, and wait until the node offers its groups."""
-    return install_release(cluster, EIGHT_H100, "--set", "operator.budgetSeconds=2")
+    return install_release(cluster, EIGHT_H100, *SHARED_VALUES)
 
 
 @pytest.fixture

@@ -54,11 +54,12 @@ def render(scenario: str, *settings: str, program: str = "helm", namespace: str 
     return [document for document in yaml.load_all(text, Loader=yaml.CSafeLoader) if document]
 
 
-def render_hooks(scenario: str, *settings: str, program: str = "helm") -> list[Manifest]:
-    """Return the objects that Helm makes beside the release and deletes itself."""
+def render_hooks(scenario: str, *settings: str, event: str | None = None, program: str = "helm") -> list[Manifest]:
+    """Return the objects that Helm makes beside the release and deletes itself; those of one ``event``, or all."""
     text = render_text(scenario, *settings, program=program, hooks=True)
     documents = [document for document in yaml.load_all(text, Loader=yaml.CSafeLoader) if document]
-    return [one for one in documents if "helm.sh/hook" in one["metadata"].get("annotations", {})]
+    hooks = [(one["metadata"].get("annotations", {}).get("helm.sh/hook"), one) for one in documents]
+    return [one for hook, one in hooks if hook is not None and event in {None, hook}]
 
 
 def refusal(*settings: str, values: Sequence[Path] = (), program: str = "helm", namespace: str = NAMESPACE) -> str:

@@ -13,6 +13,9 @@ from cluster_harness.tools import Tools
 from cluster_harness.waiting import wait_for
 from team import Team, allocatable
 
+SHARED_VALUES = ("--set", "operator.budgetSeconds=2", "--set", "helmTest.timeoutSeconds=10")
+"""Of the release that most tests share: short looks at latency budgets, and a test that does not wait for long."""
+
 
 @contextmanager
 def running_cluster(

@@ -1,31 +1,22 @@
 """A release that is about to be uninstalled: pods that run on its groups, pods that wait, and what is left of it."""
 
-import json
-import subprocess
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from cluster_harness import release
 from cluster_harness.cluster import Cluster
-from cluster_harness.tools import TOOLS, Tools
+from cluster_harness.tools import Ended, Tools
 from cluster_harness.waiting import wait_for
 from cta_group_core.names import GATE_PLACEMENT
 from mps_on_node import MPS_ROOT, NodeDaemons
+from rehearsing import wait_gated
 from team import RESOURCE, Team, allocatable
 
 RUNNING = ("running-0", "running-1")
 WAITING = ("waiting-0", "waiting-1", "waiting-2")
 ONE_H100 = 128
 _TIMEOUT_SECONDS = 120.0
-
-
-@dataclass(frozen=True, slots=True)
-class Uninstall:
-    """How ``helm uninstall`` ended."""
-
-    status: int
-    words: str
 
 
 @dataclass(frozen=True)
@@ -53,20 +44,7 @@ class Doomed:
 
     def wait_admission(self) -> None:
         """Wait until pods are gated and aligned: after an install the API server learns of the webhook by and by."""
-        wait_for(self._is_gating, "the webhook to be asked about pods", 60)
-
-    def _is_gating(self) -> bool:
-        limits = {"limits": {RESOURCE: 32}}
-        container = {"name": "main", "image": "localhost/none:1", "resources": limits}
-        pod = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": "rehearsal"},
-            "spec": {"containers": [container]},
-        }
-        words = ("create", "--dry-run=server", "-o", "json", "-n", self.team.namespace, "-f", "-")
-        made = json.loads(self.tools.kubectl(*words, stdin=json.dumps(pod)))
-        return {"name": GATE_PLACEMENT} in made["spec"].get("schedulingGates", [])
+        wait_gated(self.tools, self.team.namespace)
 
     def gated(self) -> list[str]:
         """Return the pods that have the gate of placement."""
@@ -81,20 +59,10 @@ class Doomed:
         statuses = {name: self.team.pod(name)["status"]["containerStatuses"][0] for name in RUNNING}
         return {name: (status["containerID"], status["restartCount"]) for name, status in statuses.items()}
 
-    def uninstall(self, *more: str, program: str = "helm") -> Uninstall:
+    def uninstall(self, *more: str, program: str = "helm") -> Ended:
         """Uninstall the release as a person does; whatever it says, it has ended within its timeout."""
-        place = ("--namespace", release.NAMESPACE, f"--kubeconfig={self.tools.kubeconfig}")
-        command = [
-            str(TOOLS / program),
-            "uninstall",
-            release.NAME,
-            "--timeout",
-            f"{_TIMEOUT_SECONDS:g}s",
-            *place,
-            *more,
-        ]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_TIMEOUT_SECONDS + 30)
-        return Uninstall(done.returncode, done.stdout + done.stderr)
+        place = ("--namespace", release.NAMESPACE, "--timeout", f"{_TIMEOUT_SECONDS:g}s")
+        return self.tools.attempt(program, "uninstall", release.NAME, *place, *more)
 
     def wait_gone(self) -> None:
         """Wait until nothing of the release runs any more and the node offers nothing."""

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from cta_group_core.align_mode import AlignMode
-from cta_group_operator.cli import build_parser, main, own_namespace, settings_of
+from cta_group_operator.cli import build_parser, main, settings_of
+from cta_group_operator.cli_options import own_namespace
 from cta_group_operator.errors import BadSetting
 
 

@@ -1,4 +1,4 @@
-"""The command ``cta-group-operator``: reads the settings and starts the operator, or releases what it holds back.
+"""The command ``cta-group-operator``: reads the settings and starts the operator, or one of its two small helpers.
 
 Exit codes: 0 ended as asked, 1 could not go on or left something undone, 2 a setting is wrong.
 """
@@ -8,14 +8,15 @@ import os
 import socket
 import sys
 import uuid
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from cta_group_core.align_mode import AlignMode
-from cta_group_core.command_options import listen_address, one_of, resource_name, whole_number
+from cta_group_core.command_options import listen_address, one_of, whole_number
 from cta_group_core.log_lines import LOG_FORMATS, LOG_LEVELS
-from cta_group_operator import __version__
-from cta_group_operator.cli_options import Options, absolute_path, scheduler_names
+from cta_group_operator import __version__, cli_texts
+from cta_group_operator.cli_beside import add_check_command, add_gates_command, check_release, release_gates
+from cta_group_operator.cli_options import Options, absolute_path, add_what_and_where, own_namespace, scheduler_names
 from cta_group_operator.errors import BadSetting
 from cta_group_operator.logs import set_up_logs
 from cta_group_operator.settings import Lifetimes, Settings
@@ -24,80 +25,54 @@ _BAD_INPUT = 2
 _CENTURY_SECONDS = 100 * 365 * 86_400
 _DEFAULT = Settings(identity="")
 """What the options say where nobody does; the identity is made anew by each process."""
-_SERVICE_ACCOUNT_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-_ABOUT = "The control plane side of CTA groups: quota, placement, alignment of vLLM, explanations."
-_ABOUT_RUN = """\
-Keep ResourceQuotas as CTAQuotas say, choose nodes for pods that ask for groups, and explain in CTAWorkloads why a
-workload is not running. The admission endpoint answers from every replica; of several, one leads and does the rest.
-
-Each option can be given by the environment variable in brackets; the command line wins.
-Against a cluster from outside, without the admission endpoint:
-
-  cta-group-operator run --kubeconfig ~/.kube/config --webhook-port 0"""
-
-
-_ABOUT_GATES = """\
-Take the scheduling gate ctagroup.dev/placement off every pod that waits for a GPU; the pods are then scheduled as they
-are. For the end of an installation: without the operator nothing else takes these gates off. The chart's uninstall runs
-it by itself.
-
-  kubectl -n cta-group exec deploy/cta-group-operator -- cta-group-operator release-gates    while it is installed
-  cta-group-operator release-gates --kubeconfig ~/.kube/config                               afterwards
-
-While the operator runs with placement on, new pods are gated anew. Exit status 1: some pods are gated still."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     try:
         parsed = build_parser(os.environ).parse_args(arguments)
-        return _release_gates(parsed) if parsed.command == "release-gates" else _start(settings_of(parsed))
+        return _COMMANDS[parsed.command](parsed)
     except BadSetting as bad:
         print(f"cta-group-operator: {bad}", file=sys.stderr)
         return _BAD_INPUT
 
 
 # Imported where they are used, so that --help does not wait for kopf.
-def _start(settings: Settings) -> int:
+def _start(parsed: argparse.Namespace) -> int:
     from cta_group_operator.app import run  # noqa: PLC0415
 
+    settings = settings_of(parsed)
     set_up_logs(settings.log_level, settings.log_format)
     return run(settings)
 
 
-def _release_gates(parsed: argparse.Namespace) -> int:
-    from cta_group_operator.release_gates import GateSettings, run  # noqa: PLC0415
-
-    settings = GateSettings(parsed.kubeconfig, parsed.resource_name, float(parsed.timeout_seconds))
-    report = run(settings)
-    print(report.words(settings.resource_name))
-    return 0 if report.is_done else 1
+_COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
+    "run": _start,
+    "release-gates": release_gates,
+    "check-release": check_release,
+}
 
 
 def build_parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
     """Return the parser of the whole command line; raises BadSetting for a wrong environment variable."""
-    parser = argparse.ArgumentParser(prog="cta-group-operator", description=_ABOUT)
+    parser = argparse.ArgumentParser(prog="cta-group-operator", description=cli_texts.ABOUT)
     parser.add_argument("--version", action="version", version=f"cta-group-operator {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     formatter = argparse.RawDescriptionHelpFormatter
-    run = commands.add_parser("run", help="run the operator", description=_ABOUT_RUN, formatter_class=formatter)
+    run = commands.add_parser(
+        "run", help="run the operator", description=cli_texts.ABOUT_RUN, formatter_class=formatter
+    )
     options = Options(run, environment)
     _add_cluster_options(options)
     _add_webhook_options(options)
     _add_process_options(options)
-    what = "take the gate of placement off every waiting pod"
-    gates = commands.add_parser("release-gates", help=what, description=_ABOUT_GATES, formatter_class=formatter)
-    _add_gate_options(Options(gates, environment))
+    add_gates_command(commands, environment)
+    add_check_command(commands, environment)
     return parser
 
 
-def _add_gate_options(options: Options) -> None:
-    _add_what_and_where(options)
-    options.add("--timeout-seconds", whole_number(1, 3600), 45, "how long it tries", "SECONDS")
-
-
 def _add_cluster_options(options: Options) -> None:
-    _add_what_and_where(options)
+    add_what_and_where(options)
     options.add("--namespace", str, own_namespace(_DEFAULT.namespace), "namespace that the operator runs in", "NAME")
     options.add("--lease-name", str, _DEFAULT.lease_name, "lease by which one replica leads", "NAME")
     options.add("--placement", one_of("on", "off"), "on", "gate pods and choose their nodes", "on|off")
@@ -121,11 +96,6 @@ def _add_cluster_options(options: Options) -> None:
     options.add("--runtime-class", str, _DEFAULT.runtime_class, meaning, "NAME")
     meaning = "what admission does with a pod that asks for groups and names no class"
     options.add("--missing-runtime-class", one_of("report", "set"), "report", meaning, "report|set")
-
-
-def _add_what_and_where(options: Options) -> None:
-    options.add("--resource-name", resource_name, _DEFAULT.resource_name, "resource that pods ask for", "NAME")
-    options.add("--kubeconfig", absolute_path, None, "how to reach the API; default: the pod's service account", "FILE")
 
 
 def _add_webhook_options(options: Options) -> None:
@@ -162,14 +132,6 @@ def _add_process_options(options: Options) -> None:
     meaning = f"least level that is logged: {', '.join(LOG_LEVELS)}"
     options.add("--log-level", one_of(*LOG_LEVELS), "info", meaning, "LEVEL")
     options.add("--log-format", one_of(*LOG_FORMATS), "text", "text for people, json for collectors", "FORMAT")
-
-
-def own_namespace(default: str, file: Path = _SERVICE_ACCOUNT_NAMESPACE) -> str:
-    """Return the namespace of this pod, ``default`` outside a pod."""
-    try:
-        return file.read_text().strip() or default
-    except OSError:
-        return default
 
 
 def _lifetimes_of(parsed: argparse.Namespace) -> Lifetimes:

@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 from typing import ClassVar, Final
 
-from cta_group_core.command_options import CommandOptions
-from cta_group_core.names import DEFAULT_SCHEDULER
+from cta_group_core.command_options import CommandOptions, resource_name
+from cta_group_core.names import DEFAULT_RESOURCE_NAME, DEFAULT_SCHEDULER
 from cta_group_operator.errors import BadSetting
 
 
@@ -16,6 +16,7 @@ class Options(CommandOptions):
     bad_setting: ClassVar = BadSetting
 
 
+_SERVICE_ACCOUNT_NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _OBJECT_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 
 
@@ -35,3 +36,17 @@ def absolute_path(text: str) -> Path:
     if not text:
         raise ValueError("must not be empty")
     return Path(text).absolute()
+
+
+def own_namespace(default: str, file: Path = _SERVICE_ACCOUNT_NAMESPACE) -> str:
+    """Return the namespace of this pod, ``default`` outside a pod."""
+    try:
+        return file.read_text().strip() or default
+    except OSError:
+        return default
+
+
+def add_what_and_where(options: Options) -> None:
+    """Add the options that every command has: the resource, and how to reach the cluster."""
+    options.add("--resource-name", resource_name, DEFAULT_RESOURCE_NAME, "resource that pods ask for", "NAME")
+    options.add("--kubeconfig", absolute_path, None, "how to reach the API; default: the pod's service account", "FILE")

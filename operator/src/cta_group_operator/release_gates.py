@@ -16,12 +16,12 @@ from cta_group_core.names import DEFAULT_RESOURCE_NAME, GATE_PLACEMENT
 from cta_group_operator.adapters.connection import load_connection
 from cta_group_operator.adapters.kube import KubeClient
 from cta_group_operator.errors import ApiError, NotFound
+from cta_group_operator.listing import items
 from cta_group_operator.ports import Json, KubeApi
 
 _PODS: Final = "/api/v1/pods"
 _UNBOUND: Final = "spec.nodeName="
 """A gated pod is never bound. No label is trusted here: whoever may edit a pod may take ours off."""
-_PAGE: Final = "500"
 _AT_ONCE: Final = 8
 _CLEAN_LOOKS: Final = 2
 """So often in a row no gate must be seen: an API server goes on asking a webhook for about a second after its end."""
@@ -151,15 +151,9 @@ class GateRelease:
 
 
 async def _gated(api: KubeApi) -> AsyncIterator[Json]:
-    query = {"fieldSelector": _UNBOUND, "limit": _PAGE}
-    while True:
-        page = await api.get(_PODS, query)
-        for pod in page.get("items") or ():
-            if GATE_PLACEMENT in _gates(pod) and "deletionTimestamp" not in pod["metadata"]:
-                yield pod
-        if not (more := page["metadata"].get("continue")):
-            return
-        query = {**query, "continue": more}
+    async for pod in items(api, _PODS, {"fieldSelector": _UNBOUND}):
+        if GATE_PLACEMENT in _gates(pod) and "deletionTimestamp" not in pod["metadata"]:
+            yield pod
 
 
 def _name(pod: Json) -> str:

@@ -20,6 +20,15 @@ class ToolError(HarnessError):
 
 
 @dataclass(frozen=True, slots=True)
+class Ended:
+    """How a program ended that was allowed to fail."""
+
+    status: int
+    words: str
+    """What it printed, on both ways."""
+
+
+@dataclass(frozen=True, slots=True)
 class Tools:
     """Programs that talk to the cluster of ``kubeconfig``."""
 
@@ -47,13 +56,24 @@ class Tools:
         """Run ``kubectl cta`` and return its output; findings (exit status 1) are an answer too."""
         return self._run("kubectl", "cta", *arguments, fine=(0, 1))
 
+    def attempt(self, program: str, *arguments: str) -> Ended:
+        """Run a program that may fail, ``helm3`` too, and return how it ended."""
+        done = self._ran(program, *arguments)
+        return Ended(done.returncode, done.stdout + done.stderr)
+
     def _run(self, program: str, *arguments: str, stdin: str | None = None, fine: tuple[int, ...] = (0,)) -> str:
+        done = self._ran(program, *arguments, stdin=stdin)
+        if done.returncode not in fine:
+            raise ToolError(f"{program} {' '.join(arguments)} failed ({done.returncode}):\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    def _ran(self, program: str, *arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
         environment = {
             **os.environ,
             "KUBECONFIG": str(self.kubeconfig),
             "PATH": f"{TOOLS}:{os.environ.get('PATH', os.defpath)}",
         }
-        done = subprocess.run(
+        return subprocess.run(
             [str(TOOLS / program), *arguments],
             check=False,
             capture_output=True,
@@ -62,6 +82,3 @@ class Tools:
             env=environment,
             timeout=_TIMEOUT_SECONDS,
         )
-        if done.returncode not in fine:
-            raise ToolError(f"{program} {' '.join(arguments)} failed ({done.returncode}):\n{done.stdout}{done.stderr}")
-        return done.stdout

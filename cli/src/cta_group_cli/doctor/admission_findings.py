@@ -7,12 +7,9 @@ from cta_group_cli.doctor.gather import Facts
 from cta_group_cli.doctor_facts import WebhookConfiguration
 from cta_group_cli.objects import Pod
 from cta_group_core.compatibility.findings import Finding, Severity
+from cta_group_core.compatibility.webhook_findings import PATH_REMEDY, unseen_finding
 from cta_group_core.names import LABEL_REQUESTS
 
-_PATH_REMEDY: Final = (
-    "let the API server reach the operator's pods on webhook.port: a private cluster often allows 10250 only "
-    "(webhook.port: 10250, or operator.hostNetwork: true where pods cannot be reached); then make those pods again"
-)
 _SLOW_PART: Final = 0.75
 """Of the webhook's own time limit."""
 _SHOWN: Final = 3
@@ -73,7 +70,7 @@ def _of_passed(configuration: WebhookConfiguration, tenants: Sequence[Pod]) -> I
             f"webhook {configuration.metadata.name}",
             f"{len(passed)} pods of the resource were admitted without it ({shown}): they are neither placed nor are "
             "vLLM's arguments fitted to their slice",
-            _PATH_REMEDY,
+            PATH_REMEDY,
         )
 
 
@@ -82,19 +79,15 @@ def _of_rehearsal(configuration: WebhookConfiguration, facts: Facts) -> Iterator
     if rehearsal is None or not _is_selected(configuration, "default"):
         return
     limit_seconds = min((webhook.timeout_seconds for webhook in configuration.webhooks), default=10)
-    took = f"{rehearsal.seconds:.1f} s"
-    if LABEL_REQUESTS not in rehearsal.labels:
-        yield Finding(
-            Severity.ERROR,
-            f"webhook {configuration.metadata.name}",
-            f"a pod of the resource was rehearsed and the API server admitted it in {took} without the webhook",
-            _PATH_REMEDY,
-        )
+    subject = f"webhook {configuration.metadata.name}"
+    if unseen := unseen_finding(subject, rehearsal.labels, rehearsal.seconds):
+        yield unseen
     elif rehearsal.seconds > _SLOW_PART * limit_seconds:
         yield Finding(
             Severity.WARNING,
-            f"webhook {configuration.metadata.name}",
-            f"the rehearsal of a pod took {took}; after {limit_seconds} s the API server does not wait any more",
+            subject,
+            f"the rehearsal of a pod took {rehearsal.seconds:.1f} s; after {limit_seconds} s the API server does not "
+            "wait any more",
             "give the operator more CPU (operator.resources), or look at the network between API server and operator",
         )
 

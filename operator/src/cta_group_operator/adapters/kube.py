@@ -57,6 +57,10 @@ class KubeClient:
         """POST."""
         return await self._call("POST", path, body=body, query=_AS_US)
 
+    async def rehearse(self, path: str, body: Json) -> Json:
+        """POST that admission sees and nobody stores."""
+        return await self._call("POST", path, body=body, query={**_AS_US, "dryRun": "All"})
+
     async def update(self, path: str, body: Json) -> Json:
         """PUT."""
         return await self._call("PUT", path, body=body, query=_AS_US)
