@@ -22,16 +22,16 @@ def install(cluster: Cluster, *more: str, kubeconfig: Path | None = None) -> Too
     return tools
 
 
-def upgrade(tools: Tools, *more: str) -> None:
-    """Upgrade the release to this checkout's chart with ``more`` arguments for Helm."""
-    helm(tools, "upgrade", *more)
+def upgrade(tools: Tools, *more: str, chart: Path = CHART) -> None:
+    """Upgrade the release to a chart, this checkout's by default, with ``more`` arguments for Helm."""
+    helm(tools, "upgrade", *more, chart=chart)
 
 
-def helm(tools: Tools, verb: str, *more: str) -> None:
+def helm(tools: Tools, verb: str, *more: str, chart: Path = CHART) -> None:
     """Install or upgrade the release with the values of simulated GPUs and wait until everything of it is ready."""
     place = ("--namespace", NAMESPACE, "--values", str(SIMULATED_VALUES), "--wait", "--timeout", "3m")
     try:
-        tools.helm(verb, NAME, str(CHART), *place, *more)
+        tools.helm(verb, NAME, str(chart), *place, *more)
     except ToolError as error:
         raise ToolError(f"{error}\n{_what_runs(tools)}") from error
 
