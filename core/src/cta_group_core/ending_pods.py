@@ -14,6 +14,8 @@ class EndingPod:
     groups: int
     until: str
     """When it is ended at the latest, RFC 3339."""
+    lost_node: str = ""
+    """Its node, where Kubernetes does not hear of that: its end is not known then, and its quota comes back later."""
 
 
 def coming_back(ending: Sequence[EndingPod]) -> str:
@@ -21,6 +23,13 @@ def coming_back(ending: Sequence[EndingPod]) -> str:
     if not ending:
         return ""
     first = sorted(ending, key=lambda pod: (pod.until, pod.name))
-    told = ", ".join(f"{pod.groups} when pod {pod.name} has ended, by {pod.until}" for pod in first[:_PODS_TOLD])
+    told = ", ".join(map(_words, first[:_PODS_TOLD]))
     more = f" and {len(first) - _PODS_TOLD} more" if len(first) > _PODS_TOLD else ""
     return f"groups come back: {told}{more}"
+
+
+def _words(pod: EndingPod) -> str:
+    if pod.lost_node:
+        # Of the quota alone, by kube-controller-manager: twice the grace, and a count every five minutes by default.
+        return f"{pod.groups} some minutes after {pod.until}, since {pod.lost_node} with pod {pod.name} is not heard of"
+    return f"{pod.groups} when pod {pod.name} has ended, by {pod.until}"

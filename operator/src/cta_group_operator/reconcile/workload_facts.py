@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
 from cta_group_core.cluster_shape import degradation
-from cta_group_core.ending_pods import EndingPod
 from cta_group_core.explain import PodFacts, Stage, WorkloadFacts
 from cta_group_core.explain_growth import Ceiling
 from cta_group_core.explain_quota import QuotaFacts
@@ -13,6 +12,7 @@ from cta_group_core.vllm.account import condition_of_annotations
 from cta_group_operator.ports import ControllerView, CtaNodeView, LimitView, ObjectRef, PodView, QuotaView
 from cta_group_operator.reconcile.denied import Denials
 from cta_group_operator.reconcile.in_flight import is_gated
+from cta_group_operator.reconcile.quota_ending import ending_pods
 from cta_group_operator.reconcile.quota_scope import cohort_key, members_of
 from cta_group_operator.reconcile.view import ClusterView
 from cta_group_operator.reconcile.workload_status import ServerAnswer, ServerReader
@@ -104,7 +104,6 @@ def quota_facts(namespace: str, view: ClusterView) -> QuotaFacts | None:
     if limit is None or quota is None:
         return None
     limits = view.limits_of(quota.ref.name)
-    spaces = sorted({one.ref.namespace for one in limits})
     return QuotaFacts(
         name=quota.ref.name,
         groups=quota.spec.groups,
@@ -115,12 +114,7 @@ def quota_facts(namespace: str, view: ClusterView) -> QuotaFacts | None:
         cohort=quota.spec.cohort or "",
         reachable=_reachable(quota, view) if quota.spec.cohort else None,
         at_most=_at_most(quota, sum(one.spec.groups for one in members_of(cohort_key(quota), view))),
-        ending=tuple(
-            EndingPod(pod.ref.name, pod.groups, pod.ends)
-            for space in spaces
-            for pod in view.pods_in(space)
-            if pod.deleting
-        ),
+        ending=tuple(pod for one in limits for pod in ending_pods(one, view)),
     )
 
 

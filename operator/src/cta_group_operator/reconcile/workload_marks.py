@@ -1,5 +1,6 @@
 """Which workloads must be explained anew when something changed."""
 
+from cta_group_core.names import QUOTA_OBJECT_NAME
 from cta_group_core.workload import object_name
 from cta_group_operator.ports import (
     AutoscalerView,
@@ -7,6 +8,7 @@ from cta_group_operator.ports import (
     CtaNodeView,
     FailureEvent,
     LimitView,
+    NodeView,
     ObjectRef,
     PodView,
     WorkloadView,
@@ -29,6 +31,7 @@ class WorkloadMarks:
         view.failures.subscribe(self._failure_changed)
         view.autoscalers.subscribe(self._autoscaler_changed)
         view.cta_nodes.subscribe(self._cta_node_changed)
+        view.nodes.subscribe(self._node_changed)
         for store in view.controllers.values():
             store.subscribe(self._controller_changed)
 
@@ -53,6 +56,16 @@ class WorkloadMarks:
         for limit in (before, after):
             if limit is not None:
                 self._mark_denied_in(limit.ref.namespace)
+
+    def _node_changed(self, before: NodeView | None, after: NodeView | None) -> None:
+        """Have those looked at that wait for a pod that is being deleted there: nobody knows when it ends, or again."""
+        was, now = (one is not None and one.facts.is_heard_of for one in (before, after))
+        if (node := after or before) is None or was == now:
+            return
+        ending = {pod.ref.namespace for pod in self._view.pods if pod.deleting and pod.node == node.facts.name}
+        for limit in (self._view.limits.get(QUOTA_OBJECT_NAME, namespace) for namespace in ending):
+            for one in self._view.limits_of(limit.quota) if limit is not None and limit.quota else ():
+                self._mark_denied_in(one.ref.namespace)
 
     def _mark_denied_in(self, namespace: str) -> None:
         for controller in self._view.all_controllers():
