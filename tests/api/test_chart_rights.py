@@ -15,8 +15,10 @@ from cluster_harness.control_plane import ControlPlane
 from cluster_harness.control_plane_spec import ControlPlaneOptions
 from cluster_harness.probes import LOOPBACK, free_ports
 from cluster_harness.waiting import wait_for
+from cta_group_core.names import LABEL_REQUESTS
 from cta_group_operator.admission.trust import CONFIGURATIONS
-from gpu_cluster import OURS, GpuCluster
+from gpu_cluster import CAPACITY, OURS, PATIENCE_SECONDS, GpuCluster
+from guarded_pods import GUARDED, WORDS, guard_pods
 from kubectl import Kubectl
 from operator_process import OperatorProcess, running_operator
 from service_account import kubeconfig_of
@@ -123,6 +125,28 @@ def _play(cluster: GpuCluster) -> None:
     wait_for(lambda: api.find(limit) is None, "the end of the quota")
 
 
+def _play_a_refused_release(cluster: GpuCluster) -> None:
+    """Play a pod that somebody's policy guards: why it is not released is told, and the pod behind it gets its room."""
+    node = cluster.add_node("whole", [])
+    idle = {"containers": [{"name": "main", "image": "localhost/none:1"}], "nodeSelector": {"no": "node"}}
+    guard_pods(cluster.api, cluster.namespace, idle)
+    cluster.wait_known(node)
+    spec = cluster.pod_spec(CAPACITY, nodeSelector={"kubernetes.io/hostname": node})
+    labels = {LABEL_REQUESTS: "true", **GUARDED}
+    pods = f"/api/v1/namespaces/{cluster.namespace}/pods"
+    cluster.api.create(pods, {"metadata": {"name": "guarded", "labels": labels}, "spec": spec})
+    told = "cannot be released: the API server does not let the operator take its scheduling gate off"
+    cluster.wait_told("Pod", "guarded", told, WORDS)
+    cluster.create_pod("behind", CAPACITY, nodeSelector={"kubernetes.io/hostname": node})
+    assert cluster.wait_bound("behind") == node
+
+    def events() -> list[str]:
+        return [message for reason, message in cluster.events("Pod", "guarded") if reason == "ReleaseRefused"]
+
+    (event,) = wait_for(events, "the event of the guarded pod", PATIENCE_SECONDS)
+    assert WORDS in event
+
+
 def test_the_operator_uses_every_right_and_misses_none(
     audited: tuple[ControlPlane, Path], operator: OperatorProcess
 ) -> None:
@@ -133,6 +157,7 @@ def test_the_operator_uses_every_right_and_misses_none(
     cluster = GpuCluster(api, made["metadata"]["name"])
     wait_for(lambda: api.find(f"/api/v1/namespaces/{cluster.namespace}/serviceaccounts/default"), "the account")
     _play(cluster)
+    _play_a_refused_release(cluster)
     for resource in CONFIGURATIONS:
         wait_for(partial(_bundle, api, resource.path(name="cta-group")), "the certificate authority")
     operator.end()

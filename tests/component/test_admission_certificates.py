@@ -1,5 +1,7 @@
 """The leader keeps the webhook's certificates; replicas load them; no call fails while they change."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from admission_running import Conversation, SetClock
@@ -18,7 +20,7 @@ from certificate_keeping import (
 )
 from cta_group_operator.admission.certificates import CertificateKeeper
 from cta_group_operator.admission.rotation import Step
-from cta_group_operator.errors import ApiUnavailable, Conflict
+from cta_group_operator.errors import ApiUnavailable, Conflict, Forbidden
 from cta_group_operator.ports import Json
 from memory_kube import MemoryKube
 
@@ -105,6 +107,28 @@ async def test_a_round_that_is_cut_short_is_finished_by_the_next(kube: MemoryKub
     wanted = webhook["clientConfig"].pop("caBundle")
     assert await keeper.round() is Step.NOTHING
     assert kube.objects[CONFIGURATION]["webhooks"][0]["clientConfig"]["caBundle"] == wanted
+
+
+class GuardedKube(MemoryKube):
+    """An API server where a policy guards the first configuration."""
+
+    def __init__(self, kube: MemoryKube) -> None:
+        super().__init__()
+        self.objects = kube.objects
+
+    async def json_patch(self, path: str, operations: Sequence[Json]) -> Json:
+        """Refuse to change it."""
+        if path == CONFIGURATION:
+            raise Forbidden("403: guarded")
+        return await super().json_patch(path, operations)
+
+
+async def test_a_configuration_that_cannot_be_written_keeps_no_other_from_it(kube: MemoryKube, clock: SetClock) -> None:
+    """The other one trusts what is served all the same, and that one could not be written is raised."""
+    keeper = CertificateKeeper(GuardedKube(kube), SETTINGS, clock)
+    with pytest.raises(Forbidden):
+        await keeper.round()
+    assert trusted(kube, path=REFUSING)
 
 
 class OvertakenKube(MemoryKube):

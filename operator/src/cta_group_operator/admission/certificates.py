@@ -17,6 +17,7 @@ from cta_group_operator.admission.settings import EndpointSettings
 from cta_group_operator.admission.trust import publish, registered
 from cta_group_operator.errors import NotFound
 from cta_group_operator.logs import EventLog
+from cta_group_operator.one_by_one import OneByOne
 from cta_group_operator.ports import Clock, Json, KubeApi
 from cta_group_operator.resources import SECRETS
 
@@ -57,8 +58,11 @@ class CertificateKeeper:
             until = material.serving.ends.isoformat() if material.serving is not None else None
             _log.info("certificates_changed", step=step.value, serving_until=until)
         if material is not None:
+            turns = OneByOne()
             for configuration in configurations:
-                await publish(self.kube, configuration, material)
+                with turns.one(configuration.path):
+                    await publish(self.kube, configuration, material)
+            turns.end()
         return step
 
     async def _secret(self) -> Json | None:

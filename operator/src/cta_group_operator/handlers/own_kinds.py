@@ -16,8 +16,8 @@ from cta_group_operator.errors import ApiError
 from cta_group_operator.handlers.read import Body, read_cta_node, read_quota, read_workload
 from cta_group_operator.logs import EventLog
 from cta_group_operator.metrics import Metrics
+from cta_group_operator.one_by_one import OneByOne
 from cta_group_operator.ports import Clock, KubeApi
-from cta_group_operator.reconcile.one_by_one import OneByOne
 from cta_group_operator.reconcile.view import ClusterView
 from cta_group_operator.resources import CTA_NODES, CTA_QUOTAS, CTA_WORKLOADS, Resource
 from cta_group_operator.store import Store, Versioned

@@ -12,8 +12,8 @@ from typing import Any, Final, Literal, NoReturn
 from cta_group_core.names import FIELD_MANAGER_OPERATOR
 from cta_group_operator.errors import Conflict, Forbidden, NotFound, Rejected
 from cta_group_operator.logs import EventLog
+from cta_group_operator.one_by_one import OneByOne
 from cta_group_operator.ports import Clock, KubeApi, ObjectRef
-from cta_group_operator.reconcile.one_by_one import OneByOne
 from cta_group_operator.resources import EVENTS
 
 _log = EventLog(__name__)

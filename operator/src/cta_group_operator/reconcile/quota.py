@@ -9,10 +9,10 @@ from cta_group_core.quota import QuotaStatus
 from cta_group_operator.errors import ApiError, ApiUnavailable, Conflict, NotFound
 from cta_group_operator.logs import EventLog
 from cta_group_operator.metrics import Metrics
+from cta_group_operator.one_by_one import OneByOne
 from cta_group_operator.ports import Clock, KubeApi, LimitView, PodView, QuotaView
 from cta_group_operator.reconcile.denied import Denials
 from cta_group_operator.reconcile.events import EventWriter
-from cta_group_operator.reconcile.one_by_one import OneByOne
 from cta_group_operator.reconcile.quota_charges import Charges
 from cta_group_operator.reconcile.quota_limits import LimitWriter, ReadLimit
 from cta_group_operator.reconcile.quota_scope import Keepers, Scope, members_of

@@ -12,9 +12,9 @@ from cta_group_core.names import ANNOTATION_ALIGNMENT_ADVICE, ANNOTATION_WITHOUT
 from cta_group_operator.errors import ApiError, LeadershipLost, NotFound
 from cta_group_operator.logs import EventLog
 from cta_group_operator.metrics import Metrics
+from cta_group_operator.one_by_one import OneByOne
 from cta_group_operator.ports import Clock, CtaNodeView, Json, KubeApi, PodView
 from cta_group_operator.reconcile.events import EventWriter
-from cta_group_operator.reconcile.one_by_one import OneByOne
 from cta_group_operator.reconcile.queue import WorkQueue
 from cta_group_operator.reconcile.view import ClusterView
 from cta_group_operator.resources import PODS

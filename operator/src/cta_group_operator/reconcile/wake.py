@@ -6,9 +6,9 @@ from cta_group_core.names import ANNOTATION_POKED, QUOTA_OBJECT_NAME
 from cta_group_operator.errors import Forbidden, NotFound, Rejected
 from cta_group_operator.logs import EventLog
 from cta_group_operator.metrics import Metrics
+from cta_group_operator.one_by_one import OneByOne
 from cta_group_operator.ports import ControllerView, KubeApi
 from cta_group_operator.reconcile.denied import Denials
-from cta_group_operator.reconcile.one_by_one import OneByOne
 from cta_group_operator.reconcile.view import ClusterView
 from cta_group_operator.resources import CONTROLLERS, DEPLOYMENTS
 
