@@ -66,7 +66,9 @@ class ListingKube(FakeKube):
 
 
 def advice_to(body: Mapping[str, Any]) -> str:
-    """Return what a server would have got."""
+    """Return what a server would have got; the reading of one breaks."""
+    if body["metadata"]["name"] == "broken":
+        raise IndexError("a fault of the reader")
     return "set --x=1" if body["metadata"]["name"].startswith("server") else ""
 
 
@@ -141,7 +143,7 @@ async def test_of_pods_that_ended_those_that_a_kubelet_refused_are_labelled() ->
 
 async def test_a_pod_that_cannot_be_read_hides_no_other() -> None:
     """What the API server lists in a form that is not known is counted, and the rest is labelled."""
-    broken = pod_body("broken") | {"spec": {"containers": "none"}}
+    broken = pod_body("unreadable") | {"spec": {"containers": "none"}}
     _, kube, slipped, metrics = a_world(broken, pod_body("good"))
     await slipped.list_all()
     assert set(labelled(kube)) == {"good"}
@@ -160,6 +162,14 @@ async def test_a_pod_that_cannot_be_labelled_hides_no_other(failure: ApiError) -
     kube.broken.clear()
     await slipped.list_all()
     assert "guarded" in labelled(kube)
+
+
+async def test_arguments_that_cannot_be_read_cost_the_advice_only() -> None:
+    """A fault in reading one tenant's command line keeps neither that pod nor those behind it from being labelled."""
+    _, kube, slipped, _ = a_world(*(pod_body(name) for name in ("server-first", "broken", "server-last")))
+    await slipped.list_all()
+    assert set(labelled(kube)) == {"server-first", "broken", "server-last"}
+    assert labelled(kube)["broken"]["annotations"] == {ANNOTATION_WITHOUT_WEBHOOK: "true"}
 
 
 async def test_it_is_told_though_its_event_had_to_wait() -> None:

@@ -148,7 +148,7 @@ class SlippedPods:
         metadata: dict[str, Any] = {"uid": pod.ref.uid, "labels": {LABEL_REQUESTS: "true"}}
         if not pod.was_placed:
             metadata["annotations"] = {ANNOTATION_WITHOUT_WEBHOOK: "true"}
-            if advice := self._advise(body):
+            if advice := self._advice_for(pod, body):
                 metadata["annotations"][ANNOTATION_ALIGNMENT_ADVICE] = advice
         try:
             await self._api.merge_patch(PODS.path(pod.ref.namespace, pod.ref.name), {"metadata": metadata})
@@ -157,6 +157,14 @@ class SlippedPods:
         _log.info("pod_labelled", pod=pod.ref, groups=pod.groups, placed=pod.was_placed)
         if not pod.was_placed:
             await self._report(pod)
+
+    def _advice_for(self, pod: PodView, body: Json) -> str:
+        """Return what admission would have changed; a tenant's command line that breaks the reader costs only that."""
+        try:
+            return self._advise(body)
+        except Exception as broken:  # noqa: BLE001 - else one pod would end the list, and with it the process
+            _log.error("advice_broke", pod=pod.ref, cause=broken)
+            return ""
 
     async def _report(self, pod: PodView) -> None:
         self._metrics.slipped.inc()
