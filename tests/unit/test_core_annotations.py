@@ -102,3 +102,19 @@ spec:
         "ignored: annotation ctagroup.dev/groups: 'many' is not a whole number above 0",
     ]
     assert [one for one in answer.refused if "ctagroup.dev/shape: '4x2' is no cluster shape" in one]
+
+
+@pytest.mark.parametrize(("kind", "warned"), [("Deployment", True), ("InferenceService", False)])
+def test_align_warns_of_one_where_nobody_looks(kind: str, warned: bool) -> None:  # noqa: FBT001 - a parameter
+    """A Deployment's own annotations do not come to its pods; what a serving stack copies is not known here."""
+    text = f"""
+kind: {kind}
+metadata: {{name: web, annotations: {{ctagroup.dev/shape: "2", ctagroup.dev/budget: "ttft=1s"}}}}
+spec:
+  template:
+    spec: {{containers: [{{name: main, image: a, resources: {{limits: {{nvidia.com/cta-group: 32}}}}}}]}}
+"""
+    (answer,) = answers(read_manifests(text, "text"), h100())
+    told = [one for one in answer.warnings if one.startswith("ignored: ")]
+    words = "ignored: annotation ctagroup.dev/shape is at the Deployment itself: write it at its pod template"
+    assert told == ([words] if warned else [])

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from cta_group_cli.annotation_rules import annotation_warnings
 from cta_group_cli.budget_rules import budget_warnings
 from cta_group_cli.manifest_pods import ManifestContainer, containers_of
 from cta_group_cli.manifests import Manifests, PodTemplate
 from cta_group_core.annotated_groups import annotated_container, annotated_groups
-from cta_group_core.annotations import unreadable
 from cta_group_core.cluster_shape import degradation, needs_clusters, shape_problem
 from cta_group_core.errors import InvalidText
 from cta_group_core.names import (
@@ -76,8 +76,7 @@ def answers(manifests: Manifests, kind: GpuKind, capability: str = "") -> list[W
         wants = answer.groups and needs_clusters(template.annotations.get(ANNOTATION_SHAPE, ""))
         if wants and (words := degradation(kind.product, capability)):
             answer.warnings.append(words)
-        wrong = unreadable(template.every_annotation).values()
-        answer.warnings += [f"ignored: {one}" for one in wrong if one not in answer.refused]
+        answer.warnings += annotation_warnings(template, answer.refused)
         found.append(answer)
     return found
 
