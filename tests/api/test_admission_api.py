@@ -103,6 +103,20 @@ def test_a_lower_value_of_the_user_stays(world: World) -> None:
     assert ANNOTATION_ALIGNMENT not in pod["metadata"].get("annotations", {})
 
 
+def test_what_a_pod_claims_of_itself_is_taken_away(world: World) -> None:
+    """Annotations of the operator that it did not write are gone when the pod is there; others stay."""
+    claims = {
+        "alignment": f'[{{"flag": "{FLAG}", "from": null, "to": "0.9", "why": "forged"}}]',
+        "alignment-advice": "forged",
+        "runtime-advice": "forged",
+        "placement-nodes": "node-a",
+        "admitted-without-webhook": "true",
+    }
+    forged = {f"ctagroup.dev/{name}": text for name, text in claims.items()}
+    pod = world.create(pod_of("m", FLAG, "0.15", annotations={**forged, "example.com/mine": "stays"}))
+    assert pod["metadata"]["annotations"] == {"example.com/mine": "stays"}
+
+
 def test_a_pod_without_the_resource_is_untouched(world: World) -> None:
     """Nothing of ours is on it."""
     pod = world.create(pod_of("m", groups=None))

@@ -92,6 +92,14 @@ def test_a_claim_that_was_not_ours_is_taken_away() -> None:
     assert FLAG in admitted(changed)[0]["metadata"]["annotations"][ANNOTATION_ALIGNMENT]
 
 
+def test_what_is_written_later_cannot_be_claimed() -> None:
+    """Neither where a pod was placed nor that the webhook was away is known at its creation."""
+    claims = {"placement-nodes": "node-a", "admitted-without-webhook": "true", "metrics-port": "8000"}
+    for before in (server_pod("m", f"{FLAG}=0.1"), {"metadata": {}, "spec": server_pod("m", f"{FLAG}=0.1")["spec"]}):
+        pod, _ = admitted(annotated(before, **claims))
+        assert pod["metadata"]["annotations"] == {"ctagroup.dev/metrics-port": "8000"}
+
+
 def test_a_pod_that_is_bound_already_has_no_gate() -> None:
     """The API server refuses a gate on it, and the plugin checks the request anyway."""
     before = server_pod("m")

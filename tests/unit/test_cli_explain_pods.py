@@ -95,6 +95,9 @@ def test_gate_and_conditions_of_a_pod_are_told(capsys: pytest.CaptureFixture[str
     ]
 
 
+NOT_BELIEVED = f"Its annotation {ANNOTATION_ALIGNMENT} is not believed: the arguments do not say the same."
+
+
 @pytest.mark.parametrize(
     ("annotation", "told"),
     [
@@ -102,14 +105,17 @@ def test_gate_and_conditions_of_a_pod_are_told(capsys: pytest.CaptureFixture[str
             '[{"flag": "--gpu-memory-utilization", "from": null, "to": "0.2274", "why": "fits 35532 MiB"}]',
             "Argument changed at admission: --gpu-memory-utilization from unset to 0.2274 (fits 35532 MiB).",
         ),
-        ("free text", "Arguments changed at admission: free text"),
-        ('{"flag": "--x"}', 'Arguments changed at admission: {"flag": "--x"}'),
+        ("free text", NOT_BELIEVED),
+        ('{"flag": "--x"}', NOT_BELIEVED),
+        ('[{"flag": "--gpu-memory-utilization", "from": null, "to": "0.9", "why": "I say so"}]', NOT_BELIEVED),
     ],
 )
 def test_changed_arguments_are_told(capsys: pytest.CaptureFixture[str], annotation: str, told: str) -> None:
-    """What admission changed is told from the pod's annotation; another form of it is shown as it is."""
+    """What admission changed is told from the pod's annotation, and only what its arguments say too."""
+    spec = pod_spec()
+    spec["containers"][0] |= {"command": ["vllm", "serve"], "args": ["m", "--gpu-memory-utilization=0.2274"]}
     aligned = Pod.model_validate(
-        {"metadata": metadata("web", annotations={ANNOTATION_ALIGNMENT: annotation}), "spec": pod_spec()}
+        {"metadata": metadata("web", annotations={ANNOTATION_ALIGNMENT: annotation}), "spec": spec}
     )
     assert told in answer(capsys, FakeClusterReader(all_pods=[aligned]), "pod/web")["remarks"]
 

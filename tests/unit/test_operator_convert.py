@@ -219,15 +219,21 @@ def test_how_pods_are_replaced(resource: Resource, spec: Json, rollout: Rollout 
 
 def test_what_admission_wrote_on_a_pod() -> None:
     """It is kept of pods whose template nobody reads, and of no others."""
-    told = {"ctagroup.dev/alignment": "[]", "ctagroup.dev/alignment-advice": "add this"}
+    changed = '[{"flag": "--max-num-seqs", "from": null, "to": "64", "why": "fits"}]'
+    told = {"ctagroup.dev/alignment": changed, "ctagroup.dev/alignment-advice": "add this"}
+    server: Json = {**ASKING, "image": "vllm/vllm-openai", "args": ["m", "--max-num-seqs=64"]}
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "d", "controller": True}
     meta: Json = {**META, "annotations": told}
-    body = {"metadata": meta, "spec": {"containers": [ASKING]}}
-    alone = READ.pod(msgspec.convert(body, wire.Pod))
+    body = {"metadata": meta, "spec": {"containers": [server]}}
+    alone = READ.read_pod(body)
     assert alone is not None
-    assert (alone.alignment, alone.advice) == ("[]", "add this")
+    assert (alone.alignment, alone.advice) == (changed, "add this")
+    server["args"] = ["m", "--max-num-seqs=512"]
+    forged = READ.read_pod(body)
+    assert forged is not None
+    assert forged.alignment == ""
     meta["ownerReferences"] = [owner]
-    owned = READ.pod(msgspec.convert(body, wire.Pod))
+    owned = READ.read_pod(body)
     assert owned is not None
     assert (owned.alignment, owned.advice) == ("", "")
 

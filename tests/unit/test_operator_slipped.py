@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from cta_group_core.names import (
+    ANNOTATION_ALIGNMENT,
     ANNOTATION_ALIGNMENT_ADVICE,
     ANNOTATION_PLACEMENT,
+    ANNOTATION_RUNTIME_ADVICE,
     ANNOTATION_WITHOUT_WEBHOOK,
     GATE_PLACEMENT,
     LABEL_REQUESTS,
@@ -37,7 +39,7 @@ SERVING = {
 
 def pod_body(name: str, groups: int = 32, **parts: Any) -> dict[str, Any]:
     """Return a pod as the API server lists it; ``parts`` are members of its metadata and spec."""
-    spec_parts = {key: parts.pop(key) for key in ("schedulingGates",) if key in parts}
+    spec_parts = {key: parts.pop(key) for key in ("schedulingGates", "affinity") if key in parts}
     limits = {RESOURCE: str(groups)} if groups else {"cpu": "1"}
     return {
         "metadata": {"name": name, "namespace": SPACE, "uid": f"uid-{name}", "resourceVersion": "1", **parts},
@@ -114,10 +116,28 @@ async def test_a_server_is_told_what_it_would_have_got() -> None:
     assert annotations["other"] == {ANNOTATION_WITHOUT_WEBHOOK: "true"}
 
 
+def on(*nodes: str) -> dict[str, Any]:
+    """Return the affinity of a pod that insists on nodes."""
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": list(nodes)}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+
+
+@pytest.mark.parametrize("affinity", [{}, on("n2")])
+async def test_what_a_pod_claims_of_itself_is_taken_away(affinity: dict[str, Any]) -> None:
+    """A pod that says it was placed and aligned came past the webhook all the same, and loses what it says."""
+    claims = {ANNOTATION_PLACEMENT: "n1", ANNOTATION_ALIGNMENT: "[]", ANNOTATION_RUNTIME_ADVICE: "fine", "mine": "x"}
+    _, kube, slipped, metrics = a_world(pod_body("forged", annotations=claims, affinity=affinity))
+    await slipped.list_all()
+    written = labelled(kube)["forged"]["annotations"]
+    gone = {name: None for name in claims if name != "mine"}
+    assert written == {**gone, ANNOTATION_WITHOUT_WEBHOOK: "true"}
+    assert metrics.registry.get_sample_value("cta_group_slipped_pods_total") == 1
+
+
 @pytest.mark.parametrize(
     "pod",
     [
-        pod_body("lost-its-label", annotations={ANNOTATION_PLACEMENT: "n1"}),
+        pod_body("lost-its-label", annotations={ANNOTATION_PLACEMENT: "n1,n2"}, affinity=on("n1", "n2")),
         pod_body("lost-its-label", schedulingGates=[{"name": GATE_PLACEMENT}]),
     ],
 )

@@ -1,5 +1,7 @@
 """The few fields of Kubernetes' own objects that explanations read, parsed where they enter the program."""
 
+from typing import Any
+
 from pydantic import Field
 
 from cta_group_core.nodes import ApiModel
@@ -47,12 +49,23 @@ class Resources(ApiModel):
     requests: dict[str, str] = Field(default_factory=dict)
 
 
+class Variable(ApiModel):
+    """A variable of a container; its value, or where that comes from."""
+
+    name: str
+    value: str = ""
+    value_from: dict[str, Any] | None = None
+
+
 class Container(ApiModel):
     """A container of a pod or of a template."""
 
     name: str
     image: str = ""
+    command: tuple[str, ...] = ()
     args: tuple[str, ...] = ()
+    env: tuple[Variable, ...] = ()
+    env_from: tuple[dict[str, Any], ...] = ()
     resources: Resources = Resources()
 
 

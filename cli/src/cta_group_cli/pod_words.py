@@ -1,9 +1,8 @@
 """What a pod carries that explains it: its gates, its conditions, and what admission changed in its arguments."""
 
-import json
 from collections.abc import Iterator, Sequence
 
-from cta_group_cli.objects import Pod
+from cta_group_cli.objects import Container, Pod
 from cta_group_core.names import (
     ANNOTATION_ALIGN,
     ANNOTATION_ALIGNMENT,
@@ -11,6 +10,9 @@ from cta_group_core.names import (
     ANNOTATION_RUNTIME_ADVICE,
 )
 from cta_group_core.nodes import Condition, ConditionStatus
+from cta_group_core.vllm.claims import believed
+from cta_group_core.vllm.detect import ContainerFacts
+from cta_group_core.vllm.surroundings import Surroundings, resolve_variables
 
 
 def pod_remarks(pod: Pod) -> Sequence[str]:
@@ -26,7 +28,7 @@ def pod_remarks(pod: Pod) -> Sequence[str]:
 def admission_remarks(pod: Pod) -> Sequence[str]:
     """Return sentences about what admission changed in the pod, or would have and why it did not."""
     annotations = pod.metadata.annotations
-    told = list(_changes(annotations.get(ANNOTATION_ALIGNMENT, "")))
+    told = list(_changes(annotations.get(ANNOTATION_ALIGNMENT, ""), pod))
     if advice := annotations.get(ANNOTATION_ALIGNMENT_ADVICE):
         told.append(f"vLLM's arguments were not changed: {advice}.")
     elif annotations.get(ANNOTATION_ALIGN) == "off":
@@ -36,15 +38,24 @@ def admission_remarks(pod: Pod) -> Sequence[str]:
     return told
 
 
-def _changes(annotation: str) -> Iterator[str]:
-    """Yield what was changed; an annotation of another form is shown as it is, since it is for people."""
-    try:
-        changes = [(one["flag"], one["from"], one["to"], one["why"]) for one in json.loads(annotation or "[]")]
-    except (ValueError, TypeError, KeyError):
-        yield f"Arguments changed at admission: {annotation}"
-        return
-    for flag, before, after, why in changes:
-        yield f"Argument changed at admission: {flag} from {before or 'unset'} to {after} ({why})."
+def _changes(annotation: str, pod: Pod) -> Iterator[str]:
+    """Yield what was changed; anybody who may change the pod may have written what its arguments do not say."""
+    changes = believed(annotation, map(_facts, pod.spec.containers))
+    for one in changes:
+        yield f"Argument changed at admission: {one.flag} from {one.before or 'unset'} to {one.after} ({one.why})."
+    if annotation and not changes:
+        yield f"Its annotation {ANNOTATION_ALIGNMENT} is not believed: the arguments do not say the same."
+
+
+def _facts(container: Container) -> ContainerFacts:
+    known = resolve_variables((one.name, one.value if one.value_from is None else None) for one in container.env)
+    return ContainerFacts(
+        name=container.name,
+        image=container.image,
+        command=container.command,
+        args=container.args,
+        surroundings=Surroundings(known, more_variables=bool(container.env_from)),
+    )
 
 
 def pod_conditions(pod: Pod) -> Sequence[Condition]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from cta_group_core.ids import NodeName
-from cta_group_core.names import DEFAULT_SCHEDULER, GATE_PLACEMENT
+from cta_group_core.names import DEFAULT_SCHEDULER
 from cta_group_core.nodes import NodeStatus
 from cta_group_core.quota import QuotaSpec, QuotaStatus
 from cta_group_core.refusals import Cause
@@ -117,11 +117,6 @@ class PodView:
     """Its IP address; empty while it has none."""
     budget: BudgetView | None = None
     """By its annotation, where no template is followed that says the same."""
-
-    @property
-    def was_placed(self) -> bool:
-        """Tell whether admission or the operator has dealt with it: gated still, or released by one that told where."""
-        return GATE_PLACEMENT in self.gates or bool(self.placed_on)
 
     @property
     def groups(self) -> int:

@@ -23,8 +23,9 @@ from cta_group_core.quantities import parse_count, parse_quantity
 from cta_group_core.refusals import Cause, cause_of
 from cta_group_core.scheduling import NodeTerm, PodTerms, Toleration
 from cta_group_core.selectors import Operator, Requirement
+from cta_group_core.vllm.claims import believed
 from cta_group_operator.adapters import wire, wire_cluster
-from cta_group_operator.adapters.convert_budget import budget_of
+from cta_group_operator.adapters.convert_budget import budget_of, facts_of
 from cta_group_operator.ports import AffinityShape, FailureEvent, Json, ObjectRef, PodView
 from cta_group_operator.resources import EVENTS, PODS, Resource, is_followed
 
@@ -68,7 +69,7 @@ class Converter:
             slipped=ANNOTATION_WITHOUT_WEBHOOK in (meta.annotations or {}),
             address=status.pod_ip or "",
             budget=None if is_followed(owner_of(meta)) else budget_of(meta, meta, spec),
-            **_admission_words(meta),
+            **_admission_words(meta, spec),
             unschedulable=_unschedulable(status) is not None and not status.nominated_node_name,
             placed_on=(meta.annotations or {}).get(ANNOTATION_PLACEMENT, ""),
         )
@@ -127,12 +128,17 @@ def owner_of(meta: wire.Metadata) -> ObjectRef | None:
     return None
 
 
-def _admission_words(meta: wire.Metadata) -> dict[str, str]:
-    """Return what admission wrote on a pod; nothing where its template tells the same for all pods at once."""
+def _admission_words(meta: wire.Metadata, spec: wire.PodSpec) -> dict[str, str]:
+    """Return what admission wrote on a pod; nothing where its template tells the same for all pods at once.
+
+    Changes that the pod's arguments do not have were written by somebody else.
+    """
     if not meta.annotations or is_followed(owner_of(meta)):
         return {}
-    told = {"alignment": ANNOTATION_ALIGNMENT, "advice": ANNOTATION_ALIGNMENT_ADVICE}
-    return {field: meta.annotations.get(name, "") for field, name in told.items()}
+    alignment = meta.annotations.get(ANNOTATION_ALIGNMENT, "")
+    advice = meta.annotations.get(ANNOTATION_ALIGNMENT_ADVICE, "")
+    is_so = bool(alignment) and bool(believed(alignment, facts_of(spec)))
+    return {"alignment": alignment if is_so else "", "advice": advice}
 
 
 def _terms(spec: wire.PodSpec, annotations: Mapping[str, str]) -> PodTerms:

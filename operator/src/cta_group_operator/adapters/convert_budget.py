@@ -23,8 +23,13 @@ def budget_of(
     text = annotations.get(ANNOTATION_BUDGET)
     if text is None:
         return None
-    containers = [_facts(one) for one in (spec.containers if spec is not None else None) or ()]
+    containers = facts_of(spec)
     return BudgetView(text, served_by(containers, template.labels or {}, annotations))
+
+
+def facts_of(spec: wire.PodSpec | None) -> list[ContainerFacts]:
+    """Return what of a pod's regular containers is looked at."""
+    return [_facts(one) for one in (spec.containers if spec is not None else None) or ()]
 
 
 def _facts(container: wire.Container) -> ContainerFacts:

@@ -3,8 +3,6 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-import msgspec
-
 from cta_group_core.align_mode import AlignMode, parse_align_mode
 from cta_group_core.errors import InvalidText
 from cta_group_core.names import ANNOTATION_ALIGN, ANNOTATION_CONTAINER
@@ -138,26 +136,3 @@ def _report(aligned: Aligned, warnings: tuple[str, ...]) -> Advice:
     if not wanted:
         return Advice(warnings=warnings)
     return Advice(by_hand=f"set {wanted}", warnings=(f"would be set: {wanted}", *warnings))
-
-
-def claims(text: str) -> list[tuple[str, str]] | None:
-    """Return flag and value of each change that an annotation claims; None when it is not one of ours."""
-    try:
-        read = msgspec.json.decode(text, type=list[_Claim])
-    except msgspec.MsgspecError:
-        return None
-    return [(claim.flag, claim.to) for claim in read]
-
-
-class _Claim(msgspec.Struct):
-    flag: str
-    to: str
-
-
-def holds(text: str, arguments: Arguments) -> bool:
-    """Tell whether every change that an annotation claims is what the arguments say now."""
-    claimed = claims(text)
-    if not claimed:
-        return False
-    said = {one.flag.value: one.text for one in arguments.occurrences}
-    return all(said.get(flag) == value for flag, value in claimed)

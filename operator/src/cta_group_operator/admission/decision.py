@@ -13,12 +13,15 @@ from cta_group_core.names import (
     ANNOTATION_ALIGN,
     ANNOTATION_ALIGNMENT,
     ANNOTATION_ALIGNMENT_ADVICE,
+    ANNOTATION_PLACEMENT,
     ANNOTATION_RUNTIME_ADVICE,
     ANNOTATION_SHAPE,
+    ANNOTATION_WITHOUT_WEBHOOK,
     GATE_PLACEMENT,
     LABEL_REQUESTS,
 )
 from cta_group_core.refusals import does_not_honour_gates
+from cta_group_core.vllm.claims import claims_of, holds
 from cta_group_core.vllm.findings import misleading_variables
 from cta_group_core.vllm.gpu import GpuKind
 from cta_group_core.vllm.judge import parallel_problem
@@ -30,7 +33,6 @@ from cta_group_operator.admission.alignment import (
     case_of,
     facts_of,
     find_server,
-    holds,
     judged,
     mode_of,
 )
@@ -41,6 +43,8 @@ from cta_group_operator.admission.requests import Asked, apply_annotation, asked
 from cta_group_operator.admission.review import Answer
 from cta_group_operator.admission.settings import PodRules
 
+_WRITTEN_LATER: Final = (ANNOTATION_PLACEMENT, ANNOTATION_WITHOUT_WEBHOOK)
+"""Annotations of the operator that no pod can have at its creation: whoever claims them loses them."""
 _WAY_OUT: Final = f' (the annotation {ANNOTATION_ALIGN}: "report" lets the pod in as it is)'
 
 
@@ -66,6 +70,8 @@ def mutate(pod: Pod, rules: PodRules, facts: SliceFacts, pauses: Pauses = lambda
     if not asks(pod, rules.resource_name):
         return Mutation(Answer(warnings=warnings))
     patch.label(LABEL_REQUESTS, "true")
+    for name in _WRITTEN_LATER:
+        patch.annotate(name, None)
     scheduler = pod.spec.scheduler_name or ""
     if scheduler in rules.gateless_schedulers:
         if words := pauses(pod.controller_uid):
@@ -131,7 +137,7 @@ def _write_annotations(pod: Pod, server: Server | None, advice: Advice, patch: P
     if advice.edits:
         text = msgspec.json.encode([edit.as_json() for edit in advice.edits]).decode()
         patch.annotate(ANNOTATION_ALIGNMENT, text)
-    elif server is None or not holds(pod.annotations.get(ANNOTATION_ALIGNMENT, ""), server.arguments):
+    elif server is None or not holds(claims_of(pod.annotations.get(ANNOTATION_ALIGNMENT, "")), server.arguments):
         patch.annotate(ANNOTATION_ALIGNMENT, None)
     patch.annotate(ANNOTATION_ALIGNMENT_ADVICE, advice.by_hand or None)
 

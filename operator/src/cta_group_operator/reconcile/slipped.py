@@ -8,13 +8,22 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Final, NoReturn
 
-from cta_group_core.names import ANNOTATION_ALIGNMENT_ADVICE, ANNOTATION_WITHOUT_WEBHOOK, LABEL_REQUESTS
+from cta_group_core.names import (
+    ANNOTATION_ALIGNMENT,
+    ANNOTATION_ALIGNMENT_ADVICE,
+    ANNOTATION_PLACEMENT,
+    ANNOTATION_RUNTIME_ADVICE,
+    ANNOTATION_WITHOUT_WEBHOOK,
+    GATE_PLACEMENT,
+    LABEL_REQUESTS,
+)
 from cta_group_operator.errors import ApiError, LeadershipLost, NotFound
 from cta_group_operator.logs import EventLog
 from cta_group_operator.metrics import Metrics
 from cta_group_operator.one_by_one import OneByOne
 from cta_group_operator.ports import Clock, CtaNodeView, Json, KubeApi, PodView
 from cta_group_operator.reconcile.events import EventWriter
+from cta_group_operator.reconcile.in_flight import pinned_nodes
 from cta_group_operator.reconcile.queue import WorkQueue
 from cta_group_operator.reconcile.view import ClusterView
 from cta_group_operator.resources import PODS
@@ -29,6 +38,13 @@ _UNLABELLED: Final = {
     "labelSelector": f"{LABEL_REQUESTS}!=true",
     "fieldSelector": "status.phase!=Succeeded",
 }
+_OF_ADMISSION: Final = (
+    ANNOTATION_ALIGNMENT,
+    ANNOTATION_ALIGNMENT_ADVICE,
+    ANNOTATION_RUNTIME_ADVICE,
+    ANNOTATION_PLACEMENT,
+)
+"""Annotations of the operator that no pod can have which it has not seen yet: somebody else wrote them."""
 _SETTLES_SECONDS: Final = 2.0
 """A plugin may know of a pod before the watch tells of it."""
 
@@ -146,16 +162,19 @@ class SlippedPods:
         if pod.deleting or (pod.is_over and pod.refused is None):
             return  # one that a kubelet refused is cleaned up like any other
         metadata: dict[str, Any] = {"uid": pod.ref.uid, "labels": {LABEL_REQUESTS: "true"}}
-        if not pod.was_placed:
-            metadata["annotations"] = {ANNOTATION_WITHOUT_WEBHOOK: "true"}
+        placed = _was_placed(pod)
+        if not placed:
+            written = body["metadata"].get("annotations") or {}
+            forged = {name: None for name in _OF_ADMISSION if name in written}
+            metadata["annotations"] = {**forged, ANNOTATION_WITHOUT_WEBHOOK: "true"}
             if advice := self._advice_for(pod, body):
                 metadata["annotations"][ANNOTATION_ALIGNMENT_ADVICE] = advice
         try:
             await self._api.merge_patch(PODS.path(pod.ref.namespace, pod.ref.name), {"metadata": metadata})
         except NotFound:
             return
-        _log.info("pod_labelled", pod=pod.ref, groups=pod.groups, placed=pod.was_placed)
-        if not pod.was_placed:
+        _log.info("pod_labelled", pod=pod.ref, groups=pod.groups, placed=placed)
+        if not placed:
             await self._report(pod)
 
     def _advice_for(self, pod: PodView, body: Json) -> str:
@@ -186,3 +205,11 @@ class SlippedPods:
         for _node, namespace, name in self._view.room_of(after).tenants:
             if self._view.pods.get(name, namespace) is None:
                 self.queue.mark_soon((namespace, name))
+
+
+def _was_placed(pod: PodView) -> bool:
+    """Tell whether the operator has dealt with a pod: gated still, or released to the nodes that it insists on.
+
+    The annotation alone is no proof: whoever makes a pod may write it.
+    """
+    return GATE_PLACEMENT in pod.gates or pod.placed_on == ",".join(pinned_nodes(pod.terms)) != ""
