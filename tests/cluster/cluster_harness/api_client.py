@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from cluster_harness.certs import KeyPair
+from cluster_harness.connections import KeptConnections
 from cluster_harness.errors import ApiError
 
-_TIMEOUT_SECONDS = 30.0
+_TIMEOUT_SECONDS = 90.0  # more than an API server waits for a webhook at most, which is 30 s
 _MERGE_PATCH = "application/merge-patch+json"
 _APPLY_PATCH = "application/apply-patch+yaml"  # JSON is YAML
 _FIELD_MANAGER = "tests"
@@ -21,15 +22,21 @@ Json = dict[str, Any]
 
 
 class ApiClient:
-    """A user of one API server, known by a client certificate; each call has a connection of its own.
+    """A user of one API server, known by a client certificate; its connections are kept for the next call.
 
     A refusal is an ApiError with the status code and the server's sentence; an API server that is away is an OSError.
     """
 
     def __init__(self, host: str, port: int, authority: Path, user: KeyPair) -> None:
-        self._address = (host, port)
-        self._tls = ssl.create_default_context(cafile=str(authority))
-        self._tls.load_cert_chain(user.certificate, user.key)
+        tls = ssl.create_default_context(cafile=str(authority))
+        tls.load_cert_chain(user.certificate, user.key)
+        self._connections = KeptConnections(
+            lambda: http.client.HTTPSConnection(host, port, context=tls, timeout=_TIMEOUT_SECONDS)
+        )
+
+    def close(self) -> None:
+        """End the connections that wait for a call; the next call makes another one."""
+        self._connections.close()
 
     def ready(self) -> bool:
         """Return whether the API server is there and every check of its /readyz passes."""
@@ -76,19 +83,22 @@ class ApiClient:
         """Begin to remove the object at the path and return what the API server says."""
         return self._json("DELETE", path)
 
+    def discard(self, path: str) -> None:
+        """Begin to remove the object at the path, if it is there: a collector or a test may have been faster."""
+        try:
+            self.delete(path)
+        except ApiError as error:
+            # A namespace that is ending already is a conflict.
+            if error.code not in {http.HTTPStatus.NOT_FOUND, http.HTTPStatus.CONFLICT}:
+                raise
+
     def _json(self, method: str, path: str, content: Json | None = None, kind: str = "application/json") -> Json:
         body = None if content is None else json.dumps(content).encode()
         answer: Json = json.loads(self._request(method, path, body, kind))
         return answer
 
     def _request(self, method: str, path: str, body: bytes | None = None, kind: str = "application/json") -> bytes:
-        connection = http.client.HTTPSConnection(*self._address, context=self._tls, timeout=_TIMEOUT_SECONDS)
-        try:
-            connection.request(method, path, body, {"Content-Type": kind})
-            answer = connection.getresponse()
-            text = answer.read()
-        finally:
-            connection.close()
-        if answer.status >= http.HTTPStatus.BAD_REQUEST:
-            raise ApiError(f"{method} {path}", answer.status, text.decode(errors="replace"))
+        status, text = self._connections.ask(method, path, body, {"Content-Type": kind})
+        if status >= http.HTTPStatus.BAD_REQUEST:
+            raise ApiError(f"{method} {path}", status, text.decode(errors="replace"))
         return text

@@ -5,19 +5,24 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from types import TracebackType
 from typing import Self
 
+from cluster_harness.api_client import ApiClient
 from cluster_harness.components import Component, log_file
 from cluster_harness.machine import Machine
 
-READY_TIMEOUT_SECONDS = 60.0
+READY_TIMEOUT_SECONDS = 120.0
 Probe = Callable[[], bool]
 
 
 class Running:
     """Components that run; ended by leaving the ``with`` block or by ``close``."""
 
+    api: ApiClient
+    """The API as an administrator."""
+
     def __init__(self, machine: Machine, probes: Mapping[str, Probe]) -> None:
         self._machine = machine
         self._probes = dict(probes)
+        self._own = frozenset(probes)
 
     def __enter__(self) -> Self:
         return self
@@ -29,6 +34,7 @@ class Running:
 
     def close(self) -> None:
         """End every process and remove the state folder; return when that is done."""
+        self.api.close()
         self._machine.close()
 
     def stop_component(self, name: str, how: signal.Signals = signal.SIGTERM) -> int:
@@ -44,6 +50,12 @@ class Running:
         """Stop the component, start it again and return when it works."""
         self.stop_component(name, how)
         self.start_component(name)
+
+    def restore(self) -> None:
+        """Start again what a test that failed has left stopped, and return when it works; added programs apart."""
+        for name, status in self._machine.control.exit_statuses().items():
+            if status is not None and name in self._own:
+                self.start_component(name)
 
     def add_component(self, component: Component, probe: Probe) -> None:
         """Run one more program where the others run, and return when the probe says that it works.
