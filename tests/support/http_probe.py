@@ -1,22 +1,25 @@
 """Asks a process under test over HTTP."""
 
-import socket
+import http.client
 import urllib.error
 import urllib.request
+
+from cluster_harness.probes import LOOPBACK, free_ports
 
 
 def free_address() -> str:
     """Return an address of this machine that nothing listens at."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        host, port = probe.getsockname()
-    return f"{host}:{port}"
+    (port,) = free_ports(LOOPBACK, 1)
+    return f"{LOOPBACK}:{port}"
 
 
 def fetch(url: str) -> str:
-    """Return what is answered. Raises OSError, also for a status that is an error."""
-    with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310 - the process under test
-        body: bytes = answer.read()
+    """Return what is answered. Raises OSError, also for a status that is an error or a broken answer."""
+    try:
+        with urllib.request.urlopen(url, timeout=30) as answer:  # noqa: S310 - the process under test
+            body: bytes = answer.read()
+    except http.client.HTTPException as broken:
+        raise ConnectionError(f"{url}: {broken!r}") from broken
     return body.decode()
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
 _CHUNK_BYTES = 65536
-_END_SECONDS = 10.0
+_END_SECONDS = 60.0
 T = TypeVar("T")
 
 
@@ -42,9 +42,13 @@ class LossyProxy:
         self._thread.join(_END_SECONDS)
         self._loop.close()
 
-    def silence(self) -> int:
-        """Carry nothing more on the connections that are there, and close none; return how many they are."""
-        return self._call(self._silence)
+    def open_connections(self) -> int:
+        """Return on how many connections something may come at any time."""
+        return self._call(lambda: len(self._alive()))
+
+    def silence(self) -> None:
+        """Carry nothing more on the connections that are there, and close none."""
+        self._call(self._silence)
 
     def cut(self, *, takes_connections: bool = True) -> None:
         """Close every connection, and take new ones or not."""
@@ -81,12 +85,13 @@ class LossyProxy:
             self._loop.create_task(_pump(to_server[0], writer)),
         ]
 
-    def _silence(self) -> int:
-        alive = [pair for pair in self._pairs if not all(pump.done() for pump in pair.pumps)]
-        for pair in alive:
+    def _alive(self) -> list[_Pair]:
+        return [pair for pair in self._pairs if not all(pump.done() for pump in pair.pumps)]
+
+    def _silence(self) -> None:
+        for pair in self._alive():
             for pump in pair.pumps:
                 pump.cancel()
-        return len(alive)
 
     def _cut(self) -> None:
         self._silence()

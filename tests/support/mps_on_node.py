@@ -1,6 +1,7 @@
 """The MPS daemons of a real node with simulated GPUs, seen from outside: processes, clients, compute modes, pods."""
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,10 @@ class NodeDaemons:
 
     def pids(self) -> dict[str, int]:
         """Return the process id of each GPU's daemon that runs, in the node."""
-        noted = {path.parent.name: json.loads(path.read_text())["pid"] for path in self._files("daemon.json")}
+        noted: dict[str, int] = {}
+        for path in self._files("daemon.json"):
+            with suppress(FileNotFoundError):  # a daemon that ends takes it away
+                noted[path.parent.name] = json.loads(path.read_text())["pid"]
         return {gpu: pid for gpu, pid in noted.items() if (self._proc / str(pid)).exists()}
 
     def clients(self, gpu: str) -> list[int]:

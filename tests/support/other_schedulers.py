@@ -15,7 +15,7 @@ from cluster_harness.errors import ApiError
 from cluster_harness.probes import LOOPBACK, free_ports
 
 _LOOK_SECONDS = 0.2
-_END_SECONDS = 20.0
+_END_SECONDS = 60.0
 
 
 @contextmanager
@@ -39,7 +39,11 @@ def second_scheduler(control_plane: ControlPlane, name: str, folder: Path) -> It
         yield
     finally:
         process.terminate()
-        process.wait(_END_SECONDS)
+        try:
+            process.wait(_END_SECONDS)
+        finally:
+            process.kill()
+            process.wait()
 
 
 @dataclass

@@ -11,17 +11,14 @@ from collections import Counter
 from datetime import datetime
 from pathlib import Path
 
-import grpc
-
 from cluster_harness.cluster import Cluster
 from cluster_harness.components import Component
 from cluster_harness.waiting import wait_for
 from cta_group_core.ids import GpuUuid
 from cta_group_plugin.adapters.simulated import simulated_uuid
 from cta_group_plugin.cdi import file_name
-from cta_group_plugin.kubelet_api import podresources_v1_pb2 as api
-from cta_group_plugin.kubelet_api.podresources_v1_pb2_grpc import PodResourcesListerStub
 from cta_group_plugin.simulated.mps_daemon import FAULTS_NAME, STATE_NAME
+from kubelet_groups import groups_for_new_pods
 from kubelet_record import are_disjoint, recorded_ids
 from plain_pods import FLAGS, PATIENCE_SECONDS, RESOURCE, Json, PlainPods
 
@@ -95,14 +92,7 @@ class PlainNode(PlainPods):
 
     def groups_for_new_pods(self) -> int:
         """Ask kubelet itself how many groups it may hand out, held ones included."""
-        path = self.cluster.node.kubelet_folder / "pod-resources" / "kubelet.sock"
-        with grpc.insecure_channel(f"unix://{path}", options=[("grpc.default_authority", "localhost")]) as channel:
-            request = api.AllocatableResourcesRequest()
-            try:
-                answer = PodResourcesListerStub(channel).GetAllocatableResources(request, timeout=PATIENCE_SECONDS)
-            except grpc.RpcError:  # kubelet is not up yet
-                return 0
-        return sum(len(each.device_ids) for each in answer.devices if each.resource_name == RESOURCE)
+        return groups_for_new_pods(self.cluster.node, RESOURCE)
 
     def _log(self) -> str:
         return self._whole_log()[self._log_begins :]

@@ -21,7 +21,7 @@ class Relay:
         started: Future[int] = Future()
         self._thread = threading.Thread(target=self._loop.run_until_complete, args=[self._serve(started)])
         self._thread.start()
-        self.port = started.result(timeout=10)
+        self.port = started.result(timeout=60)
 
     def block(self) -> None:
         """Let nothing through from now on, in connections that there are and in new ones."""
@@ -34,7 +34,7 @@ class Relay:
     def close(self) -> None:
         """End every connection and listen no more."""
         self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(timeout=10)
+        self._thread.join(timeout=60)
         self._loop.close()
 
     async def _serve(self, started: Future[int]) -> None:

@@ -7,7 +7,7 @@ import signal
 import socket
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,12 @@ from cta_group_plugin.settings import MpsSettings
 from cta_group_plugin.simulated.mps_daemon import FAULTS_NAME, PID_NAME, SOCKET_NAME, STATE_NAME
 
 FAST = Timing(
-    command_seconds=20.0,
+    command_seconds=60.0,
     poll_seconds=0.2,
     starting_poll_seconds=0.02,
-    start_seconds=20.0,
-    sync_seconds=20.0,
-    slow_seconds=20.0,
+    start_seconds=60.0,
+    sync_seconds=60.0,
+    slow_seconds=60.0,
     verify_seconds=30.0,
     idle_seconds=0.0,
     backoff_first_seconds=0.2,
@@ -100,13 +100,14 @@ class SimulatedNode:
         """End every daemon that is left, whoever started it."""
         for folder in self.root.glob("*/pipe"):
             if (pid := self.pid(GpuUuid(folder.parent.name))) is not None:
-                os.kill(pid, signal.SIGKILL)
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
 
 @contextmanager
 def simulated_node() -> Iterator[SimulatedNode]:
     """Make the folder of a node, short enough for sockets; no daemon in it survives the block."""
-    with tempfile.TemporaryDirectory(prefix="cta-mps-") as folder:
+    with tempfile.TemporaryDirectory(prefix="cta-mps-", ignore_cleanup_errors=True) as folder:
         node = SimulatedNode(Path(folder))
         try:
             yield node
@@ -138,5 +139,5 @@ def is_alive(pid: int) -> bool:
     """Tell whether a process runs; one that has ended and was not waited for does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # the second when it ends between opening and reading
         return False

@@ -84,9 +84,8 @@ class Server:
         return self._ask("POST", path, json.dumps(body))
 
     def _ask(self, method: str, path: str, body: str | None) -> tuple[int, str]:
-        connection = http.client.HTTPConnection(
-            "127.0.0.1", wait_for(self._port, "the server to listen", 60), timeout=5
-        )
+        port = wait_for(self._port, "the server to listen", 60)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         try:
             connection.request(method, path, body)
             answer = connection.getresponse()
@@ -102,7 +101,7 @@ class Server:
     def ended(self, code: int) -> str:
         """Wait for its end with that exit code and return its log."""
         assert self.process.wait(timeout=60) == code, self.log
-        self._reader.join(timeout=10)
+        self._reader.join(timeout=60)
         return self.log
 
     def close(self) -> None:

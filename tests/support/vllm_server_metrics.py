@@ -4,9 +4,10 @@ Names, labels and bounds are those of vLLM's ``v1/metrics/loggers.py``; what is 
 """
 
 import contextlib
+import threading
 from collections.abc import Iterator
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, start_http_server
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest, start_http_server
 
 from cta_group_core.budget.objectives import Measure
 
@@ -16,11 +17,23 @@ REQUEST_BOUNDS = (0.3, 0.5, 0.8, 1.0, 1.5, 2.0, 2.5, 5.0, 10.0, 15.0, 20.0, 30.0
 _LABELS = ("model_name", "engine")
 
 
+class _WholeLooks(CollectorRegistry):
+    """A registry that nobody reads while something is being noted: many latencies are there all or not at all."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.noting = threading.Lock()
+
+    def collect(self) -> Iterator[Metric]:
+        with self.noting:
+            return iter(list(super().collect()))
+
+
 class ServerMetrics:
     """The registry of one server. ``old``: the names of releases before 0.10."""
 
     def __init__(self, *, old: bool = False, model: str = "Qwen/Qwen3-4B") -> None:
-        self.registry = CollectorRegistry()
+        self.registry = _WholeLooks()
         self._model = model
         self._histograms = {
             Measure.TTFT: self._histogram("vllm:time_to_first_token_seconds", TTFT_BOUNDS),
@@ -42,8 +55,9 @@ class ServerMetrics:
     def observe(self, measure: Measure, seconds: float, *, times: int = 1, engine: str = "0") -> None:
         """Count latencies of one engine."""
         histogram = self._histograms[measure].labels(self._model, engine)
-        for _ in range(times):
-            histogram.observe(seconds)
+        with self.registry.noting:
+            for _ in range(times):
+                histogram.observe(seconds)
 
     def load(self, *, running: float = 0, waiting: float = 0, cache: float = 0) -> None:
         """Set the gauges of the first engine."""

@@ -18,8 +18,9 @@ from cluster_harness.state_folder import DETACH, WARDEN_PID
 from cluster_harness.waiting import wait_for
 
 _PACKAGE_ROOT = Path(__file__).resolve().parent.parent
-_START_SECONDS = 20.0
-_END_SECONDS = 40.0
+_START_SECONDS = 60.0
+_END_SECONDS = 120.0
+"""Both are far more than it takes: several clusters may start and end at once on two cores."""
 
 T = TypeVar("T")
 
@@ -115,9 +116,8 @@ class Machine:
     def _must_run(self, component: str) -> None:
         status = self.control.exit_statuses().get(component)
         if status is not None:
-            raise StartError(
-                f"{component} ended with status {status}; its log ends:\n{log_tail(self.folder, component)}"
-            )
+            log = log_tail(self.folder, component)
+            raise StartError(f"{component} ended with status {status} in {self.folder}; its log ends:\n{log}")
 
 
 def _environment() -> dict[str, str]:

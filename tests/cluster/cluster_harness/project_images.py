@@ -68,7 +68,7 @@ def ensure_images() -> dict[str, Path]:
         with exclusive(cache_folder() / "images" / "build.lock"):
             _build_missing(archives)
     for path in archives.values():
-        path.touch()
+        os.utime(path)  # not touch(): that would make an empty archive of one that is missing
     return archives
 
 

@@ -5,11 +5,13 @@ from pathlib import Path
 from cluster_harness.cluster import Cluster
 from cluster_harness.project_images import ensure_images
 from cluster_harness.tools import PROJECT, ToolError, Tools
+from cluster_harness.waiting import wait_for
 
 NAME = "cta-group"
 NAMESPACE = "cta-group"
 CHART = PROJECT / "charts" / "cta-group"
 _LOG_LINES = 15
+_GONE_SECONDS = 90.0
 SIMULATED_VALUES = PROJECT / "demo" / "values.yaml"
 
 
@@ -23,8 +25,18 @@ def install(cluster: Cluster, *more: str, kubeconfig: Path | None = None) -> Too
 
 
 def upgrade(tools: Tools, *more: str, chart: Path = CHART) -> None:
-    """Upgrade the release to a chart, this checkout's by default, with ``more`` arguments for Helm."""
+    """Upgrade the release to a chart, this checkout's by default, with ``more`` arguments for Helm.
+
+    Nothing of before runs when it returns.
+    """
     helm(tools, "upgrade", *more, chart=chart)
+    wait_for(lambda: not _ending(tools), "the pods of before to be gone", _GONE_SECONDS)
+
+
+def _ending(tools: Tools) -> list[str]:
+    """Return the release's pods that are being deleted: Helm waits for new ones only, and old ones go on until then."""
+    pods = [pod["metadata"] for pod in tools.api.items(f"/api/v1/namespaces/{NAMESPACE}/pods")]
+    return [pod["name"] for pod in pods if "deletionTimestamp" in pod]
 
 
 def helm(tools: Tools, verb: str, *more: str, chart: Path = CHART) -> None:

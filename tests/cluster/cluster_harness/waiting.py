@@ -16,7 +16,8 @@ T = TypeVar("T")
 def wait_for(probe: Callable[[], T | None], what: str, timeout_seconds: float = 60.0) -> T:
     """Return the first truthy answer of ``probe``, asked some twenty times a second or less.
 
-    Raises DeadlineError, which names ``what`` and ends with the last answer, after ``timeout_seconds``.
+    Raises DeadlineError, which names ``what`` and ends with the last answer, after ``timeout_seconds``. The last look
+    begins after the deadline: a machine that stood still meanwhile does not cost the probe its chance.
     """
     deadline = time.monotonic() + timeout_seconds
     while True:
@@ -24,7 +25,6 @@ def wait_for(probe: Callable[[], T | None], what: str, timeout_seconds: float = 
         answer = probe()
         if answer:
             return answer
-        now = time.monotonic()
-        if now > deadline:
+        if asked > deadline:
             raise DeadlineError(f"{what}: not within {timeout_seconds:g} s, last seen {answer!r}")
-        time.sleep(max(_INTERVAL_SECONDS, _REST_PER_PROBE * (now - asked)))
+        time.sleep(max(_INTERVAL_SECONDS, _REST_PER_PROBE * (time.monotonic() - asked)))
