@@ -62,12 +62,11 @@ class World:
 def world(api: ApiClient, namespace: str, tmp_path: Path) -> Iterator[World]:
     """Register the endpoint for the test's namespace, and wait until the API server calls it."""
     name = f"admission-{namespace}"
-    wait_for(lambda: api.find(f"/api/v1/namespaces/{namespace}/serviceaccounts/default"), "the default service account")
     with ExitStack() as undo:
         endpoint = EndpointThread(tmp_path)
         undo.callback(endpoint.close)
         api.create(CONFIGURATIONS, webhook_configuration(name, endpoint.conversation, namespace))
-        undo.callback(api.delete, f"{CONFIGURATIONS}/{name}")
+        undo.callback(api.discard, f"{CONFIGURATIONS}/{name}")
         made = World(api, namespace, endpoint)
         wait_for(made.is_called, "the API server to call the webhook")
         yield made

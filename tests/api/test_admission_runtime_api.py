@@ -25,7 +25,6 @@ _OVERHEAD = {"podFixed": {"memory": "16Mi"}}
 @pytest.fixture
 def create(api: ApiClient, namespace: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Create]:
     """Return how pods are made in the test's namespace, whose webhook gives or asks for the class of that name."""
-    wait_for(lambda: api.find(f"/api/v1/namespaces/{namespace}/serviceaccounts/default"), "the default service account")
     rules = PodRules(runtime_class=namespace, sets_runtime_class=request.param)
     pods = f"/api/v1/namespaces/{namespace}/pods"
     with ExitStack() as undo:

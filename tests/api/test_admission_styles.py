@@ -127,8 +127,8 @@ def test_a_deployment_s_refusal_is_an_event_and_explained(api: ApiClient, tenant
         workload = api.find(f"{OURS}/namespaces/{tenants}/ctaworkloads/deployment-server") or {}
         return str(workload.get("status", {}).get("message", ""))
 
-    wait_for(lambda: _SENTENCE in message(), "the explanation")
-    assert "(webhook servers.ctagroup.dev)" in message()
+    words = (_SENTENCE, "(webhook servers.ctagroup.dev)")
+    wait_for(lambda: all(word in message() for word in words), f"the explanation to say {words}")
     assert api.items(f"/api/v1/namespaces/{tenants}/pods?labelSelector=app%3Dserver") == []
     api.delete(f"/apis/apps/v1/namespaces/{tenants}/deployments/server")
 
@@ -171,8 +171,13 @@ def owners(registration: Registration, tenants: str) -> Owners:
     """Apply them and wait until each has its pod."""
     made = Owners(registration, tenants)
     made.apply(made.objects)
-    wait_for(lambda: len(made.pods()) == len(made.objects), "a pod of each owner", 60.0)
+    wait_for(lambda: len(made.pods()) == len(made.objects), "a pod of each owner", 120.0)
+    wait_for(lambda: all(map(_is_observed, made.stored())), "the controllers to say that they have seen them", 60.0)
     return made
+
+
+def _is_observed(owner: Json) -> bool:
+    return bool(owner["status"].get("observedGeneration") == owner["metadata"]["generation"])
 
 
 def test_pods_of_controllers_come_in_as_bare_ones_do(owners: Owners) -> None:

@@ -106,7 +106,8 @@ def test_a_budget_is_followed(
     wait_for(lambda: "BudgetExceeded" in dict(cluster.events("Deployment", "web")), "an event on the Deployment")
     labels = f'kind="Deployment",name="web",namespace="{cluster.namespace}"'
     wait_for(lambda: operator.metric(f"cta_group_workload_budget_kept{{{labels}}}") == 0, "the metric")
-    assert operator.metric(f"cta_group_workload_recommended_groups{{{labels}}}") == 64
+    recommended = f"cta_group_workload_recommended_groups{{{labels}}}"
+    wait_for(lambda: operator.metric(recommended) == 64, "the recommendation as a metric")
     after = cluster.api.get(f"/apis/apps/v1/namespaces/{cluster.namespace}/deployments/web")
     assert after["spec"] == made["spec"]
 

@@ -41,7 +41,7 @@ def kinds(kubectl: Kubectl, control_plane: ControlPlane) -> Iterator[None]:
     yield
     for quota in api.items(_QUOTAS):
         if quota["metadata"]["name"].startswith("chart-"):
-            api.delete(f"{_QUOTAS}/{quota['metadata']['name']}")
+            api.discard(f"{_QUOTAS}/{quota['metadata']['name']}")
 
 
 _PLURALS = ("ctaquotas", "ctanodes", "ctaworkloads")

@@ -156,9 +156,14 @@ def test_explain_finds_a_quota_refusal_without_the_operator(person: Person, api:
         return next((one for one in sets if one["status"].get("conditions")), None)
 
     wait_for(refused, "the ReplicaSet is refused a pod")
-    code, facts = person.asks("explain", "deploy/web", "-n", namespace)
-    assert code == 1
-    assert "1 of 2 pods cannot be created: needs 32, quota 48, used 32, short 16" in facts["message"]
+    words = "1 of 2 pods cannot be created: needs 32, quota 48, used 32, short 16"
+
+    def told() -> Json | None:
+        code, facts = person.asks("explain", "deploy/web", "-n", namespace)
+        return facts if code == 1 and words in facts["message"] else None
+
+    # The ReplicaSet tells of its refusal before it counts the pod that it has.
+    facts = wait_for(told, f"the explanation to say {words}")
     assert (facts["groupsPerPod"], facts["replicasWanted"]) == (32, 2)
 
 
@@ -180,7 +185,6 @@ def test_explain_of_a_gated_pod_names_the_gate(person: Person, api: ApiClient) -
     container = {"name": "vllm", "image": "localhost/none:1", "resources": {"limits": {RESOURCE: "32"}}}
     spec = {"containers": [container], "schedulingGates": [{"name": "ctagroup.dev/placement"}]}
     pods = f"/api/v1/namespaces/{person.namespace}/pods"
-    wait_for(lambda: api.find(f"/api/v1/namespaces/{person.namespace}/serviceaccounts/default"), "the service account")
     api.create(pods, {"metadata": {"name": "web"}, "spec": spec})
     code, facts = person.asks("explain", "pod/web", "-n", person.namespace)
     assert code == 1

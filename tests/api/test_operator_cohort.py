@@ -70,7 +70,7 @@ def test_idle_groups_are_lent_and_come_back(teams: Teams) -> None:
     wait_pods(teams.b, 3)
     teams.wait_lending(teams.quota_a, 32)
     wait_for(lambda: teams.status(teams.quota_b).get("used") == 96, "the use to be told", PATIENCE_SECONDS)
-    assert teams.status(teams.quota_b)["borrowed"] == 32
+    wait_for(lambda: teams.status(teams.quota_b).get("borrowed") == 32, "the loan to be told", PATIENCE_SECONDS)
     assert (teams.a.limit(), teams.b.limit()) == (32, 96)
     scale(teams.b, "web", 1)
     teams.a.wait_enforced(64)

@@ -151,4 +151,5 @@ def test_quota_is_measured(cluster: GpuCluster, operator: OperatorProcess) -> No
     cluster.create_pod("a", 32)
     series = f'cta_group_quota_used{{quota="{quota}"}}'
     wait_for(lambda: operator.metric(series) == 32, "the use to be measured", PATIENCE_SECONDS)
-    assert operator.metric(f'cta_group_quota_hard{{quota="{quota}"}}') == 128
+    hard = f'cta_group_quota_hard{{quota="{quota}"}}'
+    wait_for(lambda: operator.metric(hard) == 128, "the limit to be told", PATIENCE_SECONDS)

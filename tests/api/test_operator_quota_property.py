@@ -15,6 +15,7 @@ from cta_group_operator.adapters.connection import load_connection
 from cta_group_operator.adapters.kube import KubeClient
 from cta_group_operator.errors import Conflict
 from gpu_cluster import OURS, GpuCluster
+from new_namespaces import make_namespaces
 from operator_fixtures import kinds, operator_kubeconfig
 from quota_trial import TRIAL_LABEL, FreshOperator, Killed, MortalApi, Watcher
 
@@ -42,8 +43,7 @@ class Trial:
 
     def begin(self) -> None:
         """Make namespaces, quotas and controllers that want pods."""
-        for space in self.spaces:
-            self._api.create("/api/v1/namespaces", {"metadata": {"name": space.namespace}})
+        make_namespaces(self._api, *(space.namespace for space in self.spaces))
         for name in self.quotas:
             self._declare(name)
         for place, space in enumerate(self.spaces):

@@ -33,6 +33,14 @@ def operator(kinds: None, operator_kubeconfig: Path, tmp_path: Path) -> Iterator
         yield running
 
 
+@pytest.fixture
+def other(cluster: GpuCluster, second_namespace: str) -> Iterator[GpuCluster]:
+    """Return a second team."""
+    made = GpuCluster(cluster.api, second_namespace)
+    yield made
+    made.close()
+
+
 def wait_condition(cluster: GpuCluster, quota: str, kind: str, told: tuple[str, str]) -> None:
     """Wait until a condition of a CTAQuota has this status and reason."""
     wait_for(
@@ -69,13 +77,12 @@ def test_a_quota_that_is_not_initialised_is_told(
 
 
 def test_use_that_nobody_takes_back_is_told_and_stays_used(
-    cluster: GpuCluster, second_namespace: str, control_plane: ControlPlane, operator: OperatorProcess
+    cluster: GpuCluster, other: GpuCluster, control_plane: ControlPlane, operator: OperatorProcess
 ) -> None:
     """Groups of a pod that is gone stay charged without a count: told, never lent, and free after the next count."""
     del operator
     quota = cluster.declare_quota(64, cohort=cluster.namespace)
     cluster.wait_enforced(64)
-    other = GpuCluster(cluster.api, second_namespace)
     borrower = other.declare_quota(0, cohort=cluster.namespace)
     other.wait_enforced(0)
     cluster.create_pod("first", 64)
@@ -88,4 +95,3 @@ def test_use_that_nobody_takes_back_is_told_and_stays_used(
         assert (cluster.limit(), other.limit()) == (64, 0)
     wait_for(lambda: len(other.pods()) == 1, "the groups to be lent", PATIENCE_SECONDS)
     wait_condition(cluster, quota, "UsageStale", ("False", "Counted"))
-    other.close()

@@ -177,13 +177,13 @@ def test_second_replica_takes_over(cluster: GpuCluster, operator_kubeconfig: Pat
         try:
             second = OperatorProcess(operator_kubeconfig, NAMESPACE, tmp_path)
             wait_for(second.ready, "the second to be ready", PATIENCE_SECONDS)
-            assert second.metric("cta_group_leader") == 0
+            wait_for(lambda: second.metric("cta_group_leader") == 0, "the second to say so", PATIENCE_SECONDS)
             assert second.metric("cta_group_placement_waiting") is None
-            assert first.leads
+            wait_for(lambda: first.leads, "the first to say so", PATIENCE_SECONDS)
             first.end(SIGKILL)
             quota = cluster.declare_quota(16)
             cluster.wait_enforced(16)
-            assert second.leads
+            wait_for(lambda: second.leads, "the second to say that it leads", PATIENCE_SECONDS)
             assert second.end(SIGTERM) == 0
             assert holder(cluster.api, NAMESPACE) == ""
         finally:

@@ -71,13 +71,14 @@ def test_the_operator_was_cut_off(cluster: GpuCluster, relay: Relay, relayed: Pa
     """What happened while nothing got through is known when it does again."""
     with running_operator(relayed, NAMESPACE, tmp_path) as operator:
         node = start_predictor(cluster, minutes_ago=0)
-        relay.block()
-        replace_predictor(cluster)
-        cluster.publish(node, *[[]] * 8, minutes_ago=0)
-        wait_for(lambda: not operator.leads, "the operator to notice", PATIENCE_SECONDS)
-        assert cluster.node_of("next") is None
-        relay.unblock()
-        assert cluster.wait_bound("next") == node
+        with heard_of(cluster.api, node):
+            relay.block()
+            replace_predictor(cluster)
+            cluster.publish(node, *[[]] * 8, minutes_ago=0)
+            wait_for(lambda: not operator.leads, "the operator to notice", PATIENCE_SECONDS)
+            assert cluster.node_of("next") is None
+            relay.unblock()
+            assert cluster.wait_bound("next") == node
 
 
 def test_the_plugin_is_silent(cluster: GpuCluster, operator_kubeconfig: Path, tmp_path: Path) -> None:

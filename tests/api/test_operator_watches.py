@@ -15,18 +15,19 @@ from chart_rendering import NAMESPACE
 from cluster_harness.control_plane import ControlPlane
 from cluster_harness.waiting import wait_for
 from cta_group_core.names import DEFAULT_RESOURCE_NAME
-from gpu_cluster import GpuCluster
+from gpu_cluster import OURS, GpuCluster
 from lossy_proxy import LossyProxy
-from operator_fixtures import OPERATOR, cluster, kinds, operator_kubeconfig
+from new_namespaces import new_namespace
+from operator_fixtures import OPERATOR, cluster, is_served, kinds, operator_kubeconfig
 from operator_process import OperatorProcess
 
 __all__ = ["cluster", "kinds", "operator_kubeconfig"]
 
 pytestmark = pytest.mark.usefixtures("kinds")
 
-_WORKS_SECONDS = 60.0
+_WORKS_SECONDS = 120.0
 """From the API server's return until a new quota is enforced and a new pod bound."""
-_PREPARED_SECONDS = 60.0
+_PREPARED_SECONDS = 120.0
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
@@ -59,13 +60,12 @@ class Watching:
         """Make a quota and a pod, and wait until one is enforced and the other bound."""
         self._made += 1
         name, quota = f"pod-{self._made}", f"{self.cluster.namespace}-{self._made}"
-        space = self.cluster.api.create("/api/v1/namespaces", {"metadata": {"generateName": "watched-"}})
-        space_name = space["metadata"]["name"]
+        space_name = new_namespace(self.cluster.api, "watched")
         self.cluster.declare_quota(64, space_name, name=quota)
         self.cluster.create_pod(name, 8)
         wait_for(lambda: self._alive() and self._is_enforced(space_name), f"quota {self._made}", _WORKS_SECONDS)
         wait_for(lambda: self._alive() and self.cluster.node_of(name), f"pod {self._made}", _WORKS_SECONDS)
-        self.cluster.api.delete(f"/api/v1/namespaces/{space_name}")
+        self.cluster.api.discard(f"/api/v1/namespaces/{space_name}")
 
     def misses_kinds(self) -> bool:
         """Tell whether it says that the project's kinds are not there; one that ends is started anew."""
@@ -113,7 +113,8 @@ def test_restarts_of_the_api_server(watching: Watching) -> None:
 
 def test_connections_that_fall_silent(watching: Watching) -> None:
     """Watches whose connections carry nothing more, and are not closed either, are opened again by the same process."""
-    assert watching.proxy.silence() > 10
+    wait_for(lambda: watching.proxy.open_connections() > 10, "all watches to be open", _PREPARED_SECONDS)
+    watching.proxy.silence()
     watching.works()
     assert len(watching.runs) == 1, watching.log
 
@@ -135,7 +136,7 @@ def compact(plane: ControlPlane, revision: int) -> None:
     """Let etcd forget everything before a revision, over its JSON gateway."""
     body = json.dumps({"revision": str(revision), "physical": True}).encode()
     request = urllib.request.Request(f"{plane.etcd}/v3/kv/compaction", body)  # noqa: S310 - etcd of this test
-    with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
+    with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310
         assert "header" in json.load(answer)
 
 
@@ -153,15 +154,10 @@ def test_a_kind_that_was_deleted_and_defined_again(watching: Watching) -> None:
     definition["metadata"] = {"name": definition["metadata"]["name"]}
     definition.pop("status")
     watching.cluster.api.create(_CRDS, definition)
-    wait_for(lambda: is_established(watching.cluster.api.get(path)), "the kind to be served", _PREPARED_SECONDS)
+    quotas = f"{OURS}/ctaquotas"
+    wait_for(lambda: is_served(watching.cluster.api, quotas), "the kind to be served", _PREPARED_SECONDS)
     watching.works()
     assert len(watching.runs) == 2, watching.log
-
-
-def is_established(definition: dict[str, Any]) -> bool:
-    """Tell whether objects of a kind can be made."""
-    conditions = definition.get("status", {}).get("conditions") or ()
-    return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
 
 
 def test_rights_that_were_taken_and_given_back(watching: Watching) -> None:

@@ -8,6 +8,7 @@ from cluster_harness.cluster import Cluster
 from cluster_harness.monitoring import watch_release
 from cluster_harness.prometheus import Prometheus
 from cluster_harness.tools import Tools
+from new_namespaces import new_namespace
 from node_clusters import SHARED_VALUES, install_release, new_team, running_cluster
 from plain_node import PlainNode
 from team import EIGHT_H100, Team
@@ -15,17 +16,22 @@ from team import EIGHT_H100, Team
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
-    """One cluster for all tests, with the busybox image; whoever stops a component of it starts it again."""
+    """One cluster for all tests, with the busybox image; whoever stops a component starts it again, or the next."""
     with running_cluster() as running:
         yield running
 
 
 @pytest.fixture
 def namespace(cluster: Cluster) -> Iterator[str]:
-    """Make a namespace for one test; its removal begins when the test ends and goes on in the background."""
-    name = cluster.api.create("/api/v1/namespaces", {"metadata": {"generateName": "test-"}})["metadata"]["name"]
+    """Make a namespace for one test; its removal begins when the test ends and goes on in the background.
+
+    What a failed test has left stopped runs again, before and after: without kubelet no pod could be taken away.
+    """
+    cluster.restore()
+    name = new_namespace(cluster.api, "test")
     yield name
-    cluster.api.delete(f"/api/v1/namespaces/{name}")
+    cluster.restore()
+    cluster.api.discard(f"/api/v1/namespaces/{name}")
 
 
 @pytest.fixture(scope="session")

@@ -239,8 +239,7 @@ class GpuCluster:
             *(f"{OURS}/ctanodes/{name}" for name in self.nodes),
             *(f"/api/v1/nodes/{name}" for name in self.nodes),
         ):
-            if self.api.find(path):
-                self.api.delete(path)
+            self.api.discard(path)
 
 
 def rfc3339(moment: datetime) -> str:

@@ -11,7 +11,8 @@ from cluster_harness.node_spec import NodeOptions
 from cluster_harness.project_images import built_images
 from cluster_harness.tools import Tools
 from cluster_harness.waiting import wait_for
-from team import Team, allocatable
+from new_namespaces import new_namespace
+from team import CTA_NODES, Team, allocatable
 
 SHARED_VALUES = ("--set", "operator.budgetSeconds=2", "--set", "helmTest.timeoutSeconds=10")
 """Of the release that most tests share: short looks at latency budgets, and a test that does not wait for long."""
@@ -29,16 +30,20 @@ def running_cluster(
 
 
 def install_release(cluster: Cluster, groups: int, *values: str) -> Tools:
-    """Install the chart with more ``values`` for Helm and return when the node offers so many groups."""
+    """Install the chart with more ``values`` for Helm; return when the node offers the groups and tells its GPUs."""
     tools = release.install(cluster, *values)
-    wait_for(lambda: allocatable(tools) == groups, f"the node to offer {groups} groups", 60)
+    wait_for(lambda: allocatable(tools) == groups, f"the node to offer {groups} groups", 90)
+    wait_for(lambda: _is_published(tools), "the CTANode to tell its GPUs", 90)
     return tools
+
+
+def _is_published(tools: Tools) -> bool:
+    return any(node.get("status", {}).get("gpus") for node in tools.api.items(CTA_NODES))
 
 
 @contextmanager
 def new_team(tools: Tools) -> Iterator[Team]:
     """Give a team a namespace; when the block ends all its pods are gone."""
-    made = tools.api.create("/api/v1/namespaces", {"metadata": {"generateName": "team-"}})
-    one = Team(tools, made["metadata"]["name"])
+    one = Team(tools, new_namespace(tools.api, "team"))
     yield one
     one.disband()

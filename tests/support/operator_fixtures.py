@@ -14,6 +14,7 @@ from cluster_harness.errors import ApiError
 from cluster_harness.waiting import wait_for
 from gpu_cluster import OURS, GpuCluster
 from kubectl import Kubectl
+from new_namespaces import new_namespace
 from operator_process import OperatorProcess, running_operator
 
 OPERATOR = "cta-group-operator"
@@ -21,7 +22,8 @@ _RBAC_KINDS = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "R
 _CRDS = Path(__file__).parents[2] / "crds"
 
 
-def _served(api: ApiClient, path: str) -> bool:
+def is_served(api: ApiClient, path: str) -> bool:
+    """Tell whether the list at the path can be read; a new kind is refused for a moment, with 404 and then with 429."""
     try:
         api.get(path)
     except ApiError:
@@ -34,7 +36,7 @@ def kinds(control_plane: ControlPlane) -> None:
     """Define the project's kinds and wait until they are served; they stay for whoever comes next."""
     Kubectl.admin(control_plane).apply(*(yaml.safe_load(path.read_text()) for path in sorted(_CRDS.glob("*.yaml"))))
     for plural in ("ctaquotas", "ctanodes", "ctaworkloads"):
-        wait_for(partial(_served, control_plane.api, f"{OURS}/{plural}"), f"the kind {plural}")
+        wait_for(partial(is_served, control_plane.api, f"{OURS}/{plural}"), f"the kind {plural}")
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +88,6 @@ def cluster(
     kinds: None,  # noqa: ARG001 - must be served first
 ) -> Iterator[GpuCluster]:
     """Give one test a namespace in which pods can be created, and take its nodes and quotas away afterwards."""
-    wait_for(lambda: api.find(f"/api/v1/namespaces/{namespace}/serviceaccounts/default"), "the default service account")
     made = GpuCluster(api, namespace)
     yield made
     made.close()
@@ -95,7 +96,6 @@ def cluster(
 @pytest.fixture
 def second_namespace(api: ApiClient) -> Iterator[str]:
     """Make another namespace."""
-    name = api.create("/api/v1/namespaces", {"metadata": {"generateName": "second-"}})["metadata"]["name"]
-    wait_for(lambda: api.find(f"/api/v1/namespaces/{name}/serviceaccounts/default"), "the default service account")
+    name = new_namespace(api, "second")
     yield name
-    api.delete(f"/api/v1/namespaces/{name}")
+    api.discard(f"/api/v1/namespaces/{name}")

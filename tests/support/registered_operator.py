@@ -19,6 +19,7 @@ from cluster_harness.waiting import wait_for
 from cta_group_core.names import ANNOTATION_ALIGNMENT, DEFAULT_RESOURCE_NAME, LABEL_REQUESTS
 from gpu_cluster import OURS
 from kubectl import Kubectl
+from new_namespaces import new_namespace
 from operator_process import OperatorProcess
 from relay import Relay
 
@@ -84,10 +85,7 @@ class Registration:
 
     def new_namespace(self) -> str:
         """Make a namespace whose pods are looked at, and in which they can be made."""
-        metadata = {"generateName": "registered-", "labels": {LABEL: "on"}}
-        name: str = self.api.create("/api/v1/namespaces", {"metadata": metadata})["metadata"]["name"]
-        account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
-        wait_for(lambda: self.api.find(account), "the default service account")
+        name = new_namespace(self.api, "registered", {LABEL: "on"})
         self.namespaces.append(name)
         if self.port:
             self.register(self.port)
@@ -124,7 +122,7 @@ def _leave_no_waiting_pod(made: Registration) -> None:
     """Delete the namespaces that were made; return when no pod of theirs can take a node of the tests that follow."""
     own = [name for name in made.namespaces if name != "default"]
     for name in own:
-        made.api.delete(f"/api/v1/namespaces/{name}")
+        made.api.discard(f"/api/v1/namespaces/{name}")
 
     def none_waits() -> bool:
         pods = [pod for name in own for pod in made.api.items(f"/api/v1/namespaces/{name}/pods")]
@@ -166,13 +164,13 @@ def registered_operator(
         undo.callback(_leave_no_waiting_pod, made)
         made.register(relay.port)
         for path in WEBHOOKS:
-            undo.callback(api.delete, f"{path}/{NAME}")
+            undo.callback(api.discard, f"{path}/{NAME}")
         spec = {"type": "ExternalName", "externalName": "localhost"}
         api.create(_SERVICE.rpartition("/")[0], {"metadata": {"name": "cta-group-operator"}, "spec": spec})
-        undo.callback(api.delete, _SERVICE)
+        undo.callback(api.discard, _SERVICE)
         node = _add_gpus(api)
-        undo.callback(api.delete, f"/api/v1/nodes/{node}")
-        undo.callback(api.delete, f"{OURS}/ctanodes/{node}")
+        undo.callback(api.discard, f"/api/v1/nodes/{node}")
+        undo.callback(api.discard, f"{OURS}/ctanodes/{node}")
         undo.callback(lambda: [one.end() for one in made.operators])
         for port in made.ports:
             made.start_replica(port)

@@ -146,9 +146,8 @@ class Team:
     def disband(self) -> None:
         """Remove the namespace and its quota, and wait until no pod is there; the rest goes by itself."""
         api = self.tools.api
-        if api.find(self._quota) is not None:
-            api.delete(self._quota)
-        api.delete(f"/api/v1/namespaces/{self.namespace}")
+        api.discard(self._quota)
+        api.discard(f"/api/v1/namespaces/{self.namespace}")
         api.delete(self._pods)  # none can come any more, and the namespace's own end begins seconds later
         wait_for(lambda: not self.pods(), f"the pods of {self.namespace} to be gone", PATIENCE_SECONDS)
 

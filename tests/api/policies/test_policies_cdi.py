@@ -11,6 +11,7 @@ from cluster_harness.errors import ApiError
 from cluster_harness.waiting import wait_for
 from group_pods import asking, container, pod
 from kubectl import Kubectl
+from new_namespaces import new_namespace
 from refused_pods import refusal
 
 _NAME = "environment-with-cdi"
@@ -35,13 +36,11 @@ def tenants(control_plane: ControlPlane) -> Iterator[str]:
     selector = binding["spec"]["matchResources"]["namespaceSelector"]
     selector["matchExpressions"].append({"key": _LABEL, "operator": "Exists"})
     admin.apply(*policy)
-    made = api.create("/api/v1/namespaces", {"metadata": {"generateName": "cdi-", "labels": {_LABEL: "on"}}})
-    name: str = made["metadata"]["name"]
-    wait_for(lambda: api.find(f"/api/v1/namespaces/{name}/serviceaccounts/default"), "the default service account")
+    name = new_namespace(api, "cdi", {_LABEL: "on"})
     probe = pod(container(groups=32), container("side", env={"CUDA_MPS_A": "1"}))
     wait_for(lambda: refusal(api, name, probe), "the policy")
     yield name
-    api.delete(f"/api/v1/namespaces/{name}")
+    api.discard(f"/api/v1/namespaces/{name}")
     admin.run("delete", "-f", "-", objects=policy)
 
 

@@ -229,9 +229,13 @@ class TestDebugContainers:
     def test_an_old_pod_may_be_looked_into_whatever_it_sets(self, api: ApiClient, tenants: str) -> None:
         """A pod from before the policy cannot be changed any more, so only what is added is judged."""
         path = f"/api/v1/namespaces/{tenants}"
+        old = pod(container(groups=16, env={"CUDA_MPS_A": "1"}))
         api.patch(path, {"metadata": {"labels": {"policies-of-these-tests": None}}})
-        api.create(f"{path}/pods", pod(container(groups=16, env={"CUDA_MPS_A": "1"})))
+        wait_for(lambda: refused_pods.refusal(api, tenants, old) is None, "the policies to leave the namespace alone")
+        api.create(f"{path}/pods", old)
         api.patch(path, {"metadata": {"labels": {"policies-of-these-tests": "on"}}})
+        newer = old | {"metadata": {"name": "newer"}}
+        wait_for(lambda: refused_pods.refusal(api, tenants, newer), "the policies to look at it again")
         debugger = {"spec": {"ephemeralContainers": [container("debugger")]}}
         stored = api.patch(f"{path}/pods/tenant/ephemeralcontainers", debugger)
         assert stored["spec"]["ephemeralContainers"][0]["name"] == "debugger"
