@@ -87,13 +87,13 @@ def test_the_folder_emptied_as_by_a_reboot_is_filled_before_a_container_restarts
     assert cluster.exec_in_node(["sh", "-c", f"ls {folder} | wc -l"]).strip() == "8"
 
 
-def test_a_pod_from_before_the_switch_restarts_as_it_was(tools: Tools, team: Team) -> None:
+def test_a_pod_from_before_the_switch_restarts_as_it_was(with_cdi: Tools, team: Team) -> None:
     """Kubelet stored an answer by environment; after the switch to CDI devices the container starts with it again."""
-    release.upgrade(tools)
+    release.upgrade(with_cdi)
     team.start_pod("old", 32)
     team.wait_running("old")
     before = team.environment("pod/old")
-    release.upgrade(tools, "--set", "deviceList=cdi")
+    release.upgrade(with_cdi, "--set", "deviceList=cdi")
     _restart_container(team, "old")
     assert team.environment("pod/old") == before
     assert before[ENV_MPS_PERCENTAGE] == "25"

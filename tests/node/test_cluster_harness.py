@@ -166,14 +166,17 @@ def test_a_pod_lives_through_a_restart_of_the_kubelet(cluster: Cluster, namespac
         == before["status"]["containerStatuses"][0]["containerID"]
     )
     assert after["status"]["containerStatuses"][0]["restartCount"] == 0
-    assert page(cluster.forward(before["status"]["podIP"], 8080)) == "served\n"
+    port = cluster.forward(before["status"]["podIP"], 8080)
+    assert wait_for(lambda: page(port), "the page of the pod") == "served\n"
 
 
 def test_a_command_runs_inside_the_node(cluster: Cluster) -> None:
     """The node has its own name, processes and folders."""
     assert cluster.exec_in_node(["hostname"]).strip() == cluster.node.name
-    assert "kubelet.sock" in cluster.exec_in_node(["ls", "/var/lib/kubelet/device-plugins"])
-    assert (cluster.node.kubelet_folder / "device-plugins/kubelet.sock").is_socket()
+    listed = ["ls", "/var/lib/kubelet/device-plugins"]
+    wait_for(lambda: "kubelet.sock" in cluster.exec_in_node(listed), "kubelet's socket to be seen inside")
+    socket = cluster.node.kubelet_folder / "device-plugins/kubelet.sock"
+    wait_for(socket.is_socket, "kubelet's socket to be seen from outside")
 
 
 @pytest.mark.skipif(not overlay_works(cache_folder()), reason="nothing can be shared from this cache folder")
@@ -226,9 +229,8 @@ def test_what_a_killed_warden_leaves_is_swept_at_the_next_start() -> None:
     try:
         os.kill(int((folder / WARDEN_PID).read_text()), signal.SIGKILL)
         wait_for(lambda: not any(process.exists() for process in processes), "end of all processes")
-        assert folder.exists()
-        assert folder in sweep()
-        assert traces(folder.name) == []
+        sweep()  # as does whoever starts another cluster at this moment
+        wait_for(lambda: not traces(folder.name), "removal of every trace")
     finally:
         machine.close()
 

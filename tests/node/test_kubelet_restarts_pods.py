@@ -8,7 +8,7 @@ import pytest
 
 from cluster_harness.waiting import wait_for
 from plain_node import PlainNode
-from plain_pods import FLAGS, PATIENCE_SECONDS, container
+from plain_pods import FLAGS, PATIENCE_SECONDS, Json, container
 
 RESTARTS = 20
 _FOR_EVER = "trap exit TERM; while :; do sleep 1; done"
@@ -32,8 +32,14 @@ def inhabited(plain: PlainNode) -> PlainNode:
     plain.start_pod("waiting", 120, _FOR_EVER)
     plain.wait_waiting("waiting", plain.uuid(1))
     wait_for(lambda: plain.status("crashing").get("restartCount", 0) > 0, "a crash", PATIENCE_SECONDS)
-    wait_for(lambda: "running" in plain.status("initialising", "load")["state"], "initialising", PATIENCE_SECONDS)
+    wait_for(lambda: "running" in _state(plain, "initialising", "load"), "initialising", PATIENCE_SECONDS)
     return plain
+
+
+def _state(plain: PlainNode, pod: str, container_name: str) -> Json:
+    """Return the state of a container, empty before kubelet told one."""
+    state: Json = plain.status(pod, container_name).get("state", {})
+    return state
 
 
 def test_no_pod_fails_over_twenty_restarts_in_a_row(inhabited: PlainNode) -> None:

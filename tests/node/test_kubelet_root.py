@@ -14,7 +14,7 @@ from cluster_harness.tools import Tools
 from cluster_harness.waiting import wait_for
 from doctor_in_pod import findings_in_pod
 from node_clusters import install_release, new_team, running_cluster
-from team import CTA_NODES, Team, gpus
+from team import CTA_NODES, PATIENCE_SECONDS, Team, gpus
 
 _ROOT = "/var/lib/k0s/kubelet"
 _LOOKED_FOR = "/var/lib/kubelet/pod-resources/kubelet.sock"
@@ -44,25 +44,26 @@ def team(by_default: Tools) -> Iterator[Team]:
 def test_the_folder_that_is_missed_is_named_and_a_value_puts_it_right(by_default: Tools, team: Team) -> None:
     """With defaults groups are offered, nothing is called free, a pod waits, and all who are asked name the path."""
     team.start_pod("first", 32)
-    wait_for(lambda: _LOOKED_FOR in _waiting(team.pod("first")), "the pod to say what it waits for", 60)
-    told = wait_for(lambda: _condition(by_default, "False"), "the condition", 60)
+    wait_for(lambda: _LOOKED_FOR in _waiting(team.pod("first")), "the pod to say what it waits for", PATIENCE_SECONDS)
+    told = wait_for(lambda: _condition(by_default, "False"), "the condition", PATIENCE_SECONDS)
     assert _LOOKED_FOR in told["message"]
     assert "kubelet.rootDir" in told["message"]
-    assert [gpu["free"] for gpu in gpus(by_default)] == [0], "32 are held, and nobody knows"
-    (in_pod,) = [one for one in findings_in_pod(by_default) if one["severity"] == "error"]
+    # 32 are held, and nobody knows it.
+    wait_for(lambda: gpus(by_default)[0]["free"] == 0, "nothing to be called free", PATIENCE_SECONDS)
+    (in_pod,) = wait_for(lambda: _errors_in_pod(by_default), "an error to be found in the pod", PATIENCE_SECONDS)
     assert _LOOKED_FOR in in_pod["sentence"]
     assert f"such as {_ROOT}" in in_pod["remedy"]
-    assert _found_outside(by_default, "condition HoldersKnown")
+    _wait_found_outside(by_default, "condition HoldersKnown")
 
     release.upgrade(by_default, *_ONE_GPU, "--set", f"kubelet.rootDir={_ROOT}")
-    wait_for(lambda: _condition(by_default, "True"), "the condition", 60)
+    wait_for(lambda: _condition(by_default, "True"), "the condition", PATIENCE_SECONDS)
     team.wait_running("first")
-    wait_for(lambda: _holders(by_default) == [("first", 32)], "the holder to be known", 60)
-    wait_for(lambda: _is_well_in_pod(by_default), "the doctor in the pod to find nothing", 60)
+    wait_for(lambda: _holders(by_default) == [("first", 32)], "the holder to be known", PATIENCE_SECONDS)
+    wait_for(lambda: _is_well_in_pod(by_default), "the doctor in the pod to find nothing", PATIENCE_SECONDS)
     by_default.kubectl("-n", team.namespace, "delete", "pod", "first", "--timeout=60s")
     team.start_pod("whole", 128)
     team.wait_running("whole")
-    wait_for(lambda: _holders(by_default) == [("whole", 128)], "the holder of the whole GPU", 60)
+    wait_for(lambda: _holders(by_default) == [("whole", 128)], "the holder of the whole GPU", PATIENCE_SECONDS)
     assert [gpu["free"] for gpu in gpus(by_default)] == [0]
 
 
@@ -77,13 +78,17 @@ def test_a_folder_without_kubelet_s_socket_is_named_too(by_default: Tools) -> No
         told = _condition(by_default, "False", "Registered") or {}
         return f"{wrong}/kubelet.sock is not there" in told.get("message", "")
 
-    wait_for(is_told, "the condition to name the path", 60)
+    wait_for(is_told, "the condition to name the path", PATIENCE_SECONDS)
     # The plugin of before runs on, since its successor is not ready, and tells of itself until that one tells again.
-    found = wait_for(lambda: _found_outside(by_default, "condition Registered"), "the doctor to find it", 60)
+    found = _wait_found_outside(by_default, "condition Registered")
     assert "kubelet.devicePluginsDir" in found["remedy"]
     release.upgrade(by_default, *_ONE_GPU, "--set", f"kubelet.rootDir={_ROOT}")
     _restart_plugin(by_default)  # the one of before has no news, and would tell again only within a minute
-    wait_for(lambda: _condition(by_default, "True", "Registered"), "the condition", 90)
+    wait_for(lambda: _condition(by_default, "True", "Registered"), "the condition", PATIENCE_SECONDS)
+
+
+def _errors_in_pod(tools: Tools) -> list[dict[str, Any]]:
+    return [one for one in findings_in_pod(tools) if one["severity"] == "error"]
 
 
 def _is_well_in_pod(tools: Tools) -> bool:
@@ -100,6 +105,10 @@ def _found_outside(tools: Tools, subject: str) -> dict[str, str] | None:
     """Return what ``kubectl cta doctor`` finds about a subject."""
     findings = json.loads(tools.cta("doctor", "-o", "json"))["findings"]
     return next((one for one in findings if one["subject"] == subject), None)
+
+
+def _wait_found_outside(tools: Tools, subject: str) -> dict[str, str]:
+    return wait_for(lambda: _found_outside(tools, subject), f"the doctor to find {subject}", PATIENCE_SECONDS)
 
 
 def _waiting(pod: dict[str, Any]) -> str:

@@ -22,6 +22,7 @@ from cta_group_core.names import (
 )
 from cta_group_core.plan import plan_slice
 from cta_group_core.profiles import profile_named
+from kubelet_groups import groups_for_new_pods
 from team import CTA_NODES, EIGHT_H100, RESOURCE, STAND_IN_IMAGE, Team, allocatable, gpus
 
 
@@ -158,6 +159,8 @@ def test_a_kubelet_restart_leaves_a_running_pod_and_the_resource(team: Team, clu
     before = team.pod("steady")["status"]["containerStatuses"][0]["containerID"]
     cluster.restart_kubelet()
     cluster.wait_node_ready()
+    # The Node object still tells of the groups from before for a while; kubelet itself says when it may give them out.
+    wait_for(lambda: groups_for_new_pods(cluster.node, RESOURCE) == EIGHT_H100, "kubelet to know the plugin", 90)
     wait_for(lambda: allocatable(team.tools) == EIGHT_H100, "the node to offer its groups again", 90)
     team.start_pod("next", 32)
     team.wait_running("steady", "next")

@@ -46,7 +46,8 @@ def test_daemon_that_was_killed_is_back_for_the_next_container(plain: PlainNode)
     plain.start_pod("before", 32, _FOR_EVER)
     plain.wait_running("before")
     killed = plain.kill_daemon(0)
-    plain.start_pod("after", 64, f"env > {FLAGS}/environment; {_FOR_EVER}")
+    whole = f"env > {FLAGS}/half-written && mv {FLAGS}/half-written {FLAGS}/environment"
+    plain.start_pod("after", 64, f"{whole}; {_FOR_EVER}")
     plain.wait_running("after")
     daemon = plain.daemon(0)
     assert daemon["pid"] != killed
