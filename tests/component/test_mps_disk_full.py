@@ -1,10 +1,12 @@
 """The MPS folder of the host is full: nothing new starts, with the reason, and what runs goes on. Needs root."""
 
+import errno
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from io import RawIOBase
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,16 @@ FILE_SYSTEM_KIB = 256
 PROGRAM = Path(sys.executable).with_name("cta-group-plugin")
 
 
+def _is_written(file: RawIOBase, block: bytes) -> bool:
+    """Append a block; tell whether there was room for it."""
+    try:
+        return file.write(block) == len(block)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        return False
+
+
 class SmallDisk:
     """A supervisor whose MPS folder is a small file system that only it and its daemons see, and this test by /proc."""
 
@@ -29,9 +41,10 @@ class SmallDisk:
 
     def fill(self) -> None:
         """Take all the room that is left."""
-        left = os.statvfs(self.seen.root)
-        (self.seen.root / "filler").write_bytes(bytes(left.f_bavail * left.f_frsize))
-        assert os.statvfs(self.seen.root).f_bavail == 0
+        block = bytes(os.statvfs(self.seen.root).f_frsize)
+        with (self.seen.root / "filler").open("ab", buffering=0) as filler:
+            while _is_written(filler, block):
+                pass
 
     def clear(self) -> None:
         """Give the room back."""

@@ -124,7 +124,9 @@ async def test_clients_and_losses_are_told_over_the_socket(
         own = os.getpid()
         state = await settled(node, is_so=lambda state: bool(state.client_pids))
         assert state.client_pids == (client.pid,) == (own,)
-        os.kill(node.pid(GPU) or 0, signal.SIGKILL)
+        daemon = node.pid(GPU)
+        assert daemon is not None
+        os.kill(daemon, signal.SIGKILL)
         await eventually(client.is_dead, "the client is dead with its daemon")
     loss = (await settled(node, is_so=lambda state: state.ready and state.loss is not None)).loss
     assert loss is not None
@@ -233,7 +235,7 @@ async def test_nonsense_is_refused_with_the_reason(node: SimulatedNode, start_su
         for uuid, percent in wrong.items():
             demand = supervisor_pb2.Demand(gpu_uuid=uuid, sm_percent=percent)
             with pytest.raises(grpc.aio.AioRpcError) as caught:
-                await stub.Sync(supervisor_pb2.SyncRequest(demands=[demand]), timeout=10)
+                await stub.Sync(supervisor_pb2.SyncRequest(demands=[demand]), timeout=60)
             assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
             assert uuid in (caught.value.details() or "")
     assert sorted(path.name for path in node.root.iterdir()) == ["supervisor.lock", "supervisor.sock"]
@@ -259,4 +261,4 @@ async def test_probes_and_metrics_are_served(node: SimulatedNode, start_supervis
 
 def refused(node: SimulatedNode, *options: str) -> subprocess.CompletedProcess[str]:
     """Run a supervisor that ends by itself."""
-    return subprocess.run([*command(node), *options], capture_output=True, text=True, timeout=30, check=False)
+    return subprocess.run([*command(node), *options], capture_output=True, text=True, timeout=90, check=False)

@@ -81,7 +81,7 @@ async def test_two_gpus_have_daemons_of_their_own(mps_node: SimulatedNode, super
 
 async def test_a_killed_daemon_is_started_again(mps_node: SimulatedNode, supervisors: Supervising) -> None:
     """A daemon that dies is told, waited for, and started again with the same limits, without any Sync."""
-    supervisor = await supervisors.start(replace(FAST, backoff_first_seconds=1.0))
+    supervisor = await supervisors.start(replace(FAST, backoff_first_seconds=3.0, backoff_cap_seconds=3.0))
     await supervisor.sync([share(ONE)])
     first = mps_node.pid(ONE)
     assert first is not None
@@ -90,7 +90,7 @@ async def test_a_killed_daemon_is_started_again(mps_node: SimulatedNode, supervi
         await eventually(client.is_dead, "the client is dead with its daemon")
     state = (await supervisor.sync([share(ONE)]))[ONE]
     assert not state.ready
-    assert "ended by SIGKILL; tried again 1 s after that" in state.reason
+    assert "ended by SIGKILL; tried again 3 s after that" in state.reason
     await eventually(lambda: mps_node.pid(ONE) not in {None, first}, "another daemon serves")
     await eventually(lambda: supervisors.count("mps_daemon_ready") == 1, "it is ready")
     assert (await supervisor.sync([share(ONE)]))[ONE].sm_percent == 25

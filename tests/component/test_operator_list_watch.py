@@ -95,7 +95,7 @@ async def test_a_quiet_watch_is_opened_again_and_is_no_error(caplog: pytest.LogC
     async with following(server, silence_seconds=0.05) as here:
         await seen(lambda: server.positions() == ["5"])
         age = here.watch.event_age_seconds()
-        await seen(lambda: len(server.positions()) == 4 and here.watch.event_age_seconds() < age + 0.1)
+        await seen(lambda: len(server.positions()) >= 4 and here.watch.event_age_seconds() < age + 0.1)
         assert server.positions()[:4] == ["5"] * 4
         assert here.count("lists") == 1
     assert [one for one in caplog.records if one.levelno >= logging.WARNING] == []
@@ -114,7 +114,7 @@ async def test_a_quiet_watch_does_not_hide_that_nobody_is_there(caplog: pytest.L
         server.watches = [[event("ADDED", space("a", 6))]]
         server.takes_watches = True
         await seen(lambda: here.names() == ["a"])
-        assert here.watch.event_age_seconds() < age
+        await seen(lambda: here.watch.event_age_seconds() < age)
 
 
 async def test_an_answer_that_is_no_json_is_an_answer_that_did_not_come() -> None:

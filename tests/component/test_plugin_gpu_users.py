@@ -46,7 +46,7 @@ def busy() -> Iterator[BusyNode]:
         yield BusyNode(FakeNode.under(root, inventory(gpu(0))))
 
 
-until = partial(conditions.until, seconds=30)
+until = partial(conditions.until, seconds=60)
 """Wait for something that the plugin's parts bring about."""
 
 
@@ -142,7 +142,7 @@ async def test_a_container_waits_for_memory_of_an_ended_process_and_goes_on_by_i
 
 async def test_a_container_that_waits_starts_as_soon_as_the_memory_is_back(busy: BusyNode) -> None:
     """Within one and the same question of kubelet's."""
-    async with registered_plugin(busy.node, health=FAST, start_patience_seconds=20) as kubelet:
+    async with registered_plugin(busy.node, health=FAST, start_patience_seconds=60) as kubelet:
         admitted = await full_gpu(busy, kubelet)
         busy.runs(GPU, NEIGHBOUR, ENGINE.ended())
         starting = asyncio.create_task(kubelet.start_container(admitted))

@@ -4,7 +4,6 @@ import asyncio
 import http.client
 import socket
 import threading
-import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
@@ -15,6 +14,7 @@ from prometheus_client import CollectorRegistry
 from cta_group_plugin.errors import BadSetting, DriverAbsent
 from cta_group_plugin.probes import ProbeChecks, ProbeServer, on_loop
 from cta_group_plugin.testing import Ask
+from http_probe import fetch_status, free_address
 from plugin_running import FakeNode, plugin_on, registered_plugin, short_folder
 from plugin_values import account, groups, pod, uuid_of
 
@@ -29,9 +29,7 @@ async def node() -> AsyncIterator[FakeNode]:
 @pytest.fixture
 def address() -> str:
     """Return an address of this machine that is free now."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{free.getsockname()[1]}"
+    return free_address()
 
 
 async def get(address: str, path: str) -> tuple[int, str]:
@@ -39,12 +37,8 @@ async def get(address: str, path: str) -> tuple[int, str]:
 
     def ask() -> tuple[int, str] | None:
         try:
-            with urllib.request.urlopen(f"http://{address}{path}", timeout=5) as answer:
-                return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code, error.read().decode()
-        except urllib.error.URLError:
+            return fetch_status(f"http://{address}{path}")
+        except OSError:
             return None
 
     async with asyncio.timeout(60):
@@ -137,7 +131,7 @@ async def test_connections_that_say_nothing_keep_nobody_out() -> None:
     """Any pod can open as many as it likes; the oldest are ended, and whoever comes last is served."""
     checks = ProbeChecks(CollectorRegistry(), lambda: "", lambda: "")
     with ProbeServer("127.0.0.1:0", checks) as server, ExitStack() as opened:
-        held = [opened.enter_context(socket.create_connection(("127.0.0.1", server.port), 10)) for _ in range(100)]
+        held = [opened.enter_context(socket.create_connection(("127.0.0.1", server.port), 60)) for _ in range(100)]
         assert await get(f"127.0.0.1:{server.port}", "/healthz") == (200, "ok\n")
         assert await asyncio.to_thread(held[0].recv, 1) == b"", "the oldest was ended"
         assert threading.active_count() < 100
@@ -152,6 +146,6 @@ async def test_fault_of_a_series_is_logged_as_everything_else(caplog: pytest.Log
     checks = ProbeChecks(CollectorRegistry(), fails, lambda: "")
     with ProbeServer("127.0.0.1:0", checks) as server:
         with pytest.raises(http.client.RemoteDisconnected):
-            await asyncio.to_thread(urllib.request.urlopen, f"http://127.0.0.1:{server.port}/healthz", timeout=5)
+            await asyncio.to_thread(urllib.request.urlopen, f"http://127.0.0.1:{server.port}/healthz", timeout=60)
         assert await get(f"127.0.0.1:{server.port}", "/readyz") == (200, "ok\n")
     assert [record.message for record in caplog.records] == ["probe_failed"]

@@ -79,7 +79,7 @@ def test_ctrl_c_ends_without_a_word(tmp_path: Path) -> None:
     try:
         with kubeconfig.open("w"):  # returns when the command has begun to read
             process.send_signal(signal.SIGINT)
-            assert process.communicate(timeout=20) == ("", "")
+            assert process.communicate(timeout=60) == ("", "")
     finally:
         process.kill()
         process.wait()

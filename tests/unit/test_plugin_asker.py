@@ -49,7 +49,7 @@ async def test_all_questions_are_asked_by_one_thread() -> None:
 
 async def test_one_that_hangs_is_left_alone_and_the_others_are_asked(gate: threading.Event) -> None:
     """It costs the limit once; then it is refused at once until it answers, and works again."""
-    asker = Asker(limit_seconds=0.02)
+    asker = Asker(limit_seconds=1.0)  # for those that answer too, and the machine may be busy
     with pytest.raises(DriverHangs, match="has not answered"):
         await asker.ask("a", gate.wait)
     assert await asker.ask("b", lambda: "fine") == "fine"
