@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 import pytest
@@ -84,6 +84,7 @@ def signals_to_nobody(source: Source) -> Iterator[ast.Call]:
 RULES: tuple[Rule, ...] = (impatient, hasty_namespaces, borrowed_ports, signals_to_nobody)
 
 
+@cache
 def sources() -> list[Source]:
     """Return every file of the tests that need no GPU."""
     paths = sorted(path for folder in FOLDERS for path in TESTS.glob(f"{folder}/**/*.py"))

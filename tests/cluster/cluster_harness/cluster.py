@@ -168,6 +168,7 @@ class Cluster(Running):
     def close(self) -> None:
         """End every process of every node and remove the state folders; return when that is done."""
         try:
+            self.api.close()
             for joined in self._joined:
                 joined.close()
         finally:

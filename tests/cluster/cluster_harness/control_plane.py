@@ -55,6 +55,11 @@ class ControlPlane(Running):
         self.api = ApiClient(LOOPBACK, spec.ports.api_server, authority, spec.credentials.admin)
         super().__init__(machine, control_plane_probes(spec.ports, self.api, reach=int))
 
+    def close(self) -> None:
+        """End every process and remove the state folder; return when that is done."""
+        self.api.close()
+        super().close()
+
     @classmethod
     def start(cls, options: ControlPlaneOptions | None = None, *, without: Collection[str] = ()) -> Self:
         """Build what is missing, start all components but those named in ``without``, and wait until they work."""

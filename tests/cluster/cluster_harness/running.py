@@ -5,7 +5,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from types import TracebackType
 from typing import Self
 
-from cluster_harness.api_client import ApiClient
 from cluster_harness.components import Component, log_file
 from cluster_harness.machine import Machine
 
@@ -15,9 +14,6 @@ Probe = Callable[[], bool]
 
 class Running:
     """Components that run; ended by leaving the ``with`` block or by ``close``."""
-
-    api: ApiClient
-    """The API as an administrator."""
 
     def __init__(self, machine: Machine, probes: Mapping[str, Probe]) -> None:
         self._machine = machine
@@ -34,7 +30,6 @@ class Running:
 
     def close(self) -> None:
         """End every process and remove the state folder; return when that is done."""
-        self.api.close()
         self._machine.close()
 
     def stop_component(self, name: str, how: signal.Signals = signal.SIGTERM) -> int:
