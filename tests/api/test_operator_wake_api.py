@@ -11,6 +11,7 @@ from cluster_harness.api_client import ApiClient
 from cluster_harness.waiting import wait_for
 from cta_group_core.names import ANNOTATION_POKED
 from gpu_cluster import OURS, PATIENCE_SECONDS, GpuCluster
+from new_namespaces import new_namespace
 from operator_fixtures import kinds, operator, operator_kubeconfig
 from operator_process import OperatorProcess
 
@@ -34,9 +35,7 @@ _ATTEMPTS = 3
 @contextmanager
 def another_cluster(api: ApiClient) -> Iterator[GpuCluster]:
     """Make a namespace with a quota that one pod uses up."""
-    name = api.create("/api/v1/namespaces", {"metadata": {"generateName": "wake-"}})["metadata"]["name"]
-    wait_for(lambda: api.find(f"/api/v1/namespaces/{name}/serviceaccounts/default"), "the default service account")
-    made = GpuCluster(api, name)
+    made = GpuCluster(api, new_namespace(api, "wake"))
     try:
         made.add_node("one", [])
         made.declare_quota(_ALL)
@@ -45,7 +44,7 @@ def another_cluster(api: ApiClient) -> Iterator[GpuCluster]:
         yield made
     finally:
         made.close()
-        api.delete(f"/api/v1/namespaces/{name}")
+        api.discard(f"/api/v1/namespaces/{made.namespace}")
 
 
 def refusals(cluster: GpuCluster, kind: str) -> int:
