@@ -3,9 +3,10 @@
 from dataclasses import replace
 
 from cta_group_core.access_pattern import AccessPattern
+from cta_group_core.demand import NO_DEMAND
 from cta_group_core.names import LABEL_GPU_PRODUCT
-from cta_group_core.scheduling import PodTerms
-from cta_group_operator.reconcile.demand_reader import FRESH_SECONDS, DemandReader, demand_of
+from cta_group_core.scheduling import Load, PodTerms
+from cta_group_operator.reconcile.demand_reader import FRESH_SECONDS, DemandReader
 from operator_world import SPACE, FakeClock, a_node, a_pod, a_view
 
 
@@ -15,7 +16,7 @@ def test_pods_are_summed_and_those_that_ended_are_not() -> None:
     terms = PodTerms(cpu_milli=2000, memory_bytes=5, pattern=AccessPattern.BANDWIDTH_BOUND)
     for pod in (a_pod("a", 32, terms=terms), a_pod("b", 64, gates=()), a_pod("c", 8, phase="Failed", terms=terms)):
         view.pods.put(pod)
-    demand = demand_of(view)
+    demand = DemandReader(view, FakeClock()).now()
     assert (demand.asked.cpu_milli, demand.asked.memory_bytes, demand.asked.groups) == (2000, 5, 96)
     assert demand.patterns == {(SPACE, "a"): AccessPattern.BANDWIDTH_BOUND}
     assert demand.capacity == {}
@@ -32,7 +33,7 @@ def test_models_that_are_insisted_on() -> None:
         view.nodes.put(replace(node, facts=labelled, resource_version="100"))
     view.pods.put(a_pod("picky", 32, terms=PodTerms(node_selector=((LABEL_GPU_PRODUCT, "H200"),))))
     view.pods.put(a_pod("any", 32))
-    demand = demand_of(view)
+    demand = DemandReader(view, FakeClock()).now()
     assert demand.insisted == {"H200": 32}
     assert demand.capacity == {"H200": 512, "A100": 256}
 
@@ -46,3 +47,40 @@ def test_it_is_counted_anew_after_a_moment() -> None:
     assert reader.now().asked.groups == 0
     clock.now += FRESH_SECONDS
     assert reader.now().asked.groups == 32
+
+
+def test_sums_follow_every_change_of_the_pods() -> None:
+    """Pods that come, end, change and go leave the sums of those that are there, as a reader that begins now counts."""
+    view, clock = a_view(), FakeClock()
+    reader = DemandReader(view, clock)
+    plain = PodTerms(cpu_milli=1000, memory_bytes=7)
+    picky = PodTerms(
+        ((LABEL_GPU_PRODUCT, "H200"),), cpu_milli=2000, memory_bytes=5, pattern=AccessPattern.BANDWIDTH_BOUND
+    )
+    for number in range(6):
+        view.pods.put(a_pod(f"p{number}", 8 * (number + 1), terms=picky if number % 2 else plain))
+    ended = view.pods.get("p1", SPACE)
+    changed = view.pods.get("p2", SPACE)
+    assert ended is not None
+    assert changed is not None
+    view.pods.put(replace(ended, phase="Succeeded", resource_version="100"))
+    view.pods.put(replace(changed, terms=picky, resource_version="101"))
+    view.pods.remove((SPACE, "p3"))
+    demand = reader.now()
+    assert demand == DemandReader(view, clock).now()
+    assert demand.asked == Load(1000 * 2 + 2000 * 2, 7 * 2 + 5 * 2, 4, 8 + 24 + 40 + 48)
+    assert demand.patterns.keys() == {(SPACE, "p2"), (SPACE, "p5")}
+    for name in ("p0", "p1", "p2", "p4", "p5"):
+        view.pods.remove((SPACE, name))
+    clock.now += FRESH_SECONDS
+    assert reader.now() == NO_DEMAND
+
+
+def test_a_demand_that_is_the_same_is_the_same_object() -> None:
+    """Whoever is told another one ranks every node anew."""
+    view, clock = a_view(), FakeClock()
+    view.pods.put(a_pod("a", 32))
+    reader = DemandReader(view, clock)
+    first = reader.now()
+    clock.now += FRESH_SECONDS
+    assert reader.now() is first

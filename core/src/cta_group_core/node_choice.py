@@ -10,7 +10,8 @@ ports, anti-affinity) does not trap it.
 
 import heapq
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from cta_group_core.arrival import arrive, every_order_fits
@@ -72,6 +73,16 @@ class NodeOffer:
     def glance(self) -> Glance:
         """The promised GPUs, sorted for a first look."""
         return Glance.of(self.promised if self.in_flight else self.rooms)
+
+    def promising(self, requests: Sequence[int], load: Load) -> "NodeOffer":
+        """Return the node with one more pod on its way there."""
+        return replace(self, in_flight=(*self.in_flight, *requests), load=self.load + load)
+
+    def amid(self, demand: Demand) -> "NodeOffer":
+        """Return the node while pods ask for other things; what was found out about its GPUs stays."""
+        other = copy(self)  # with what cached properties hold, unlike replace
+        object.__setattr__(other, "demand", demand)
+        return other
 
     def rank(self, pod: PodTerms, groups: int, left_over: int, gpus: Collection[GpuUuid]) -> Rank:
         """Return the rank for a pod that leaves ``left_over`` groups on the GPUs that it gets."""

@@ -1,23 +1,25 @@
 """What each node has room for, less what was promised: pods released to it that its plugin does not report yet.
 
-Everything is computed afresh from what the API server told, so a restart forgets nothing: a released pod carries its
-candidates in its own node affinity. A pod that is neither bound nor pinned (it slipped past the gate) is nobody's
+Everything follows from what the API server told, so a restart forgets nothing: a released pod carries its candidates in
+its own node affinity. A pod that is neither bound nor pinned (it slipped past the gate) is nobody's
 promise.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from cta_group_core.demand import NO_DEMAND, Demand
-from cta_group_core.ending_pods import EndingPod
-from cta_group_core.ids import NodeName
+from cta_group_core.ids import GpuUuid, NodeName
 from cta_group_core.kept_room import KeptRoom, without
 from cta_group_core.names import GATE_PLACEMENT
 from cta_group_core.node_choice import NodeOffer
-from cta_group_core.scheduling import Load, NodeFacts, PodTerms
+from cta_group_core.scheduling import PodTerms
 from cta_group_core.selectors import Operator
-from cta_group_operator.ports import CtaNodeView, PodView
+from cta_group_operator.ports import Clock, CtaNodeView, PodView
+from cta_group_operator.reconcile.demand_reader import DemandReader
+from cta_group_operator.reconcile.standing import StandingNodes
 from cta_group_operator.reconcile.view import ClusterView, Room
 
 
@@ -54,30 +56,27 @@ class Offers:
         view: ClusterView,
         promises: Mapping[str, Promise],
         room_of: Callable[[CtaNodeView], Room] | None = None,
+        *,
         demand: Demand = NO_DEMAND,
         is_unclaimed: Callable[[PodView], bool] = lambda _: False,
+        standing: StandingNodes | None = None,
     ) -> None:
-        """``room_of``: what a CTANode says about room; None: as it says. ``is_unclaimed``: pods that hold nothing."""
-        room_of = room_of or view.room_of
-        self._tallies: dict[NodeName, _Tally] = {}
-        self._all: list[NodeOffer] | None = None
-        """Made once until something is counted: each waiting pod of a round asks."""
-        started: set[tuple[NodeName, str, str]] = set()
-        for cta_node in view.cta_nodes:
-            node = view.machine_of(cta_node)
-            if node is not None:
-                room = room_of(cta_node)
-                started |= room.tenants
-                self._tallies[cta_node.name] = _Tally(node.facts, room, demand)
-        for pod in view.pods:
+        """``room_of``: what a CTANode says about room; None: as it says. ``is_unclaimed``: pods that hold nothing.
+
+        ``standing``: what is kept from one snapshot to the next; None: nothing.
+        """
+        nodes = (standing or StandingNodes(view)).offers(room_of or view.room_of, demand)
+        self._offers = {one.facts.name: one for one in nodes}
+        self._kept: defaultdict[NodeName, set[GpuUuid | None]] = defaultdict(set)
+        for pod in view.places.nowhere():
             if not pod.is_over and not is_unclaimed(pod):
-                self._count(pod, promises.get(pod.ref.uid), started)
+                promise = promises.get(pod.ref.uid)
+                gated = promise.nodes if promise is not None else ()
+                self.promise(pod, gated if is_gated(pod) else pinned_nodes(pod.terms))
 
     def all(self, avoided: Mapping[NodeName, str] = MappingProxyType({})) -> list[NodeOffer]:
         """Return the nodes as placement judges them; ``avoided`` ones are closed, with the words given."""
-        if self._all is None:
-            self._all = [tally.offer() for tally in self._tallies.values()]
-        offers = self._all
+        offers = list(self._offers.values())
         if not avoided:
             return offers
         return [
@@ -86,78 +85,44 @@ class Offers:
         ]
 
     def keep(self, kept: KeptRoom, whom: str) -> None:
-        """Keep room from whoever is decided after this."""
-        self._all = None
-        self._tallies[kept.node].keep(kept, whom)
+        """Keep room from whoever is decided after this; what is kept already stays with whom it was kept for."""
+        there = self._kept[kept.node]
+        if not there & {None, kept.gpu}:
+            there.add(kept.gpu)
+            self._offers[kept.node] = without(self._offers[kept.node], kept, whom)
 
     def promise(self, pod: PodView, nodes: Iterable[NodeName]) -> None:
         """Count a pod on each node that it may go to."""
-        self._all = None
+        load = pod.terms.load(pod.groups)
         for name in nodes:
-            if (tally := self._tallies.get(name)) is not None:
-                tally.add(pod, promised=True)
-
-    def _count(self, pod: PodView, promise: Promise | None, started: set[tuple[NodeName, str, str]]) -> None:
-        if pod.node is None:
-            gated = promise.nodes if promise is not None else ()
-            self.promise(pod, gated if is_gated(pod) else pinned_nodes(pod.terms))
-        elif (tally := self._tallies.get(pod.node)) is not None:
-            has_started = (pod.node, pod.ref.namespace, pod.ref.name) in started
-            # One that is being deleted and holds nothing will not start any more.
-            tally.add(pod, promised=not has_started and not pod.deleting)
-            if has_started and pod.deleting:
-                tally.ends(EndingPod(pod.ref.name, pod.groups, pod.ends))
+            if (offer := self._offers.get(name)) is not None:
+                self._offers[name] = offer.promising(pod.requests, load)
 
 
-class _Tally:
-    """One node while it is counted."""
+class Snapshots:
+    """Makes the offers of one round after another; what stays the same between them is counted once."""
 
-    def __init__(self, facts: NodeFacts, room: Room, demand: Demand) -> None:
-        self._facts = facts
-        self._demand = demand
-        self._room = room
-        self._in_flight: list[int] = []
-        self._sums = [0, 0, 0, 0]
-        self._ending: list[EndingPod] = []
-        self._kept: list[tuple[KeptRoom, str]] = []
-        self._offer: NodeOffer | None = None
+    def __init__(
+        self,
+        view: ClusterView,
+        clock: Clock,
+        room_of: Callable[[CtaNodeView], Room] | None,
+        is_unclaimed: Callable[[PodView], bool],
+    ) -> None:
+        """``room_of``, ``is_unclaimed``: as of :class:`Offers`."""
+        self._view = view
+        self._room_of = room_of
+        self._is_unclaimed = is_unclaimed
+        self._demand = DemandReader(view, clock)
+        self._standing = StandingNodes(view)
 
-    def keep(self, kept: KeptRoom, whom: str) -> None:
-        """Keep room for a pod; what is kept already stays with whom it was kept for."""
-        if all(one.gpu not in {None, kept.gpu} for one, _ in self._kept):
-            self._kept.append((kept, whom))
-            self._offer = None
-
-    def add(self, pod: PodView, *, promised: bool) -> None:
-        """Count one pod."""
-        sums, terms = self._sums, pod.terms
-        self._sums = [sums[0] + terms.cpu_milli, sums[1] + terms.memory_bytes, sums[2] + 1, sums[3] + pod.groups]
-        if promised:
-            self._in_flight += pod.requests
-        self._offer = None
-
-    def ends(self, pod: EndingPod) -> None:
-        """Tell of a pod whose groups come back."""
-        self._ending.append(pod)
-        self._offer = None
-
-    def offer(self) -> NodeOffer:
-        """Return the node as it is counted now."""
-        if self._offer is None:
-            offer = NodeOffer(
-                self._facts,
-                self._room.rooms,
-                tuple(self._in_flight),
-                Load(*self._sums),
-                remark=self._room.remark,
-                closed=self._room.closed,
-                out=self._room.out,
-                tenants=self._room.shares,
-                demand=self._demand,
-                ending=tuple(self._ending),
-                has_clusters=self._room.has_clusters,
-            )
-            for kept, whom in self._kept:
-                offer = without(offer, kept, whom)
-            self._offer = offer
-        return self._offer
+    def now(self, promises: Mapping[str, Promise]) -> Offers:
+        """Return what every node has room for."""
+        return Offers(
+            self._view,
+            promises,
+            self._room_of,
+            demand=self._demand.now(),
+            is_unclaimed=self._is_unclaimed,
+            standing=self._standing,
+        )

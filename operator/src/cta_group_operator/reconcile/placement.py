@@ -15,9 +15,8 @@ from cta_group_core.names import GATE_PLACEMENT
 from cta_group_core.node_choice import refusal, safe_nodes
 from cta_group_operator.metrics import Metrics
 from cta_group_operator.ports import Clock, CtaNodeView, KubeApi, PodView
-from cta_group_operator.reconcile.demand_reader import DemandReader
 from cta_group_operator.reconcile.events import EventWriter
-from cta_group_operator.reconcile.in_flight import Offers, Promise, is_gated
+from cta_group_operator.reconcile.in_flight import Promise, Snapshots, is_gated
 from cta_group_operator.reconcile.next_look import NextLook
 from cta_group_operator.reconcile.pod_reports import PodReports
 from cta_group_operator.reconcile.queue import WorkQueue
@@ -64,7 +63,6 @@ class Placement:
         self._view = view
         self._enabled = settings.placement
         self._wait_of = wait_of
-        self._room_of = room_of
         self._unclaimed = unclaimed or Unclaimed(view, clock)
         self._gateless = settings.gateless_schedulers
         self._clock = clock
@@ -73,7 +71,7 @@ class Placement:
         self._words = RefusalWords(clock, self._next_look.ask)
         self._waits = Waits(clock, metrics)
         self._turns = Turns(self._waits.seconds)
-        self._demand = DemandReader(view, clock)
+        self._snapshots = Snapshots(view, clock, room_of, self._unclaimed.is_unclaimed)
         self._showing = Showing(clock, events, settings.scale_up_after_seconds, self._next_look.ask)
         self._replan = Replan(
             view, api, clock, settings=settings, metrics=metrics, events=events, plan_again=self.plan_again, tell=tell
@@ -132,12 +130,12 @@ class Placement:
     @property
     def waiting(self) -> int:
         """Pods whose gate is on."""
-        return sum(is_gated(pod) for pod in self._view.pods)
+        return sum(is_gated(pod) for pod in self._view.places.nowhere())
 
     @property
     def backed_off(self) -> int:
         """Pods whose gate is on because a node refused others of their controller."""
-        return sum(is_gated(pod) and self._wait_of(pod) > 0 for pod in self._view.pods)
+        return sum(is_gated(pod) and self._wait_of(pod) > 0 for pod in self._view.places.nowhere())
 
     def resume(self) -> None:
         """Go on after the queues stood still: a patch that was cut off is sent again, and tells if it had arrived."""
@@ -174,7 +172,7 @@ class Placement:
     async def _plan(self, _: str) -> float | None:
         """Decide who waits; return the seconds after which time alone would have it decided otherwise."""
         self.room_kept = 0
-        waiting = self._turns.next_round(pod for pod in self._view.pods if self._may_release(pod))
+        waiting = self._turns.next_round(pod for pod in self._view.places.nowhere() if self._may_release(pod))
         if waiting and not await self._decide_all(waiting):
             return 0.0  # the rest over a newer snapshot
         self._turns.complete()
@@ -187,8 +185,7 @@ class Placement:
 
     async def _decide_all(self, waiting: Iterable[PodView]) -> bool:
         """Decide pods in this order; return False when that takes too long for one round."""
-        promises, demand = self._releases.promises if self._enabled else {}, self._demand.now()
-        this = Round(Offers(self._view, promises, self._room_of, demand, self._unclaimed.is_unclaimed))
+        this = Round(self._snapshots.now(self._releases.promises if self._enabled else {}))
         begun = turn = self._clock.monotonic()
         self._waits.begin(waiting)
         for pod in waiting:

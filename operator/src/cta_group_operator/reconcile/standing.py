@@ -1,0 +1,81 @@
+"""What each node has with the pods that are bound to it, kept from round to round.
+
+Most nodes are as they were in the round before. Counting ten thousand pods anew in each took more than all decisions.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from cta_group_core.demand import Demand
+from cta_group_core.ending_pods import EndingPod
+from cta_group_core.node_choice import NodeOffer
+from cta_group_core.scheduling import Load, NodeFacts
+from cta_group_operator.ports import CtaNodeView, PodView
+from cta_group_operator.reconcile.view import ClusterView, Room
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A node as it was counted, and of what."""
+
+    facts: NodeFacts
+    room: Room
+    pods: int
+    """:meth:`PodPlaces.state_of` then."""
+    offer: NodeOffer
+
+
+class StandingNodes:
+    """Nodes that publish a CTANode and exist, without pods that are bound nowhere."""
+
+    def __init__(self, view: ClusterView) -> None:
+        self._view = view
+        self._known: dict[str, _Known] = {}
+
+    def offers(self, room_of: Callable[[CtaNodeView], Room], demand: Demand) -> list[NodeOffer]:
+        """Return all of them as they are now; only those of which something changed are counted anew."""
+        self._known = {
+            cta_node.name: self._now(node.facts, room_of(cta_node), demand)
+            for cta_node in self._view.cta_nodes
+            if (node := self._view.machine_of(cta_node)) is not None
+        }
+        return [one.offer for one in self._known.values()]
+
+    def _now(self, facts: NodeFacts, room: Room, demand: Demand) -> _Known:
+        known, pods = self._known.get(facts.name), self._view.places.state_of(facts.name)
+        if known is None or known.facts is not facts or known.room is not room or known.pods != pods:
+            return _Known(facts, room, pods, _counted(facts, room, self._view.places.on(facts.name), demand))
+        if known.offer.demand is not demand:
+            return _Known(facts, room, pods, known.offer.amid(demand))
+        return known
+
+
+def _counted(facts: NodeFacts, room: Room, pods: tuple[PodView, ...], demand: Demand) -> NodeOffer:
+    """Count the pods of a node. One that its plugin does not report yet is on its way, unless it ends before."""
+    in_flight: list[int] = []
+    ending: list[EndingPod] = []
+    there = [pod for pod in pods if not pod.is_over]
+    for pod in there:
+        has_started = (facts.name, pod.ref.namespace, pod.ref.name) in room.tenants
+        if not has_started and not pod.deleting:  # one that ends and holds nothing will not start any more
+            in_flight += pod.requests
+        elif has_started and pod.deleting:
+            ending.append(EndingPod(pod.ref.name, pod.groups, pod.ends))
+    return NodeOffer(
+        facts,
+        room.rooms,
+        tuple(in_flight),
+        Load(
+            cpu_milli=sum(pod.terms.cpu_milli for pod in there),
+            memory_bytes=sum(pod.terms.memory_bytes for pod in there),
+            pods=len(there),
+            groups=sum(pod.groups for pod in there),
+        ),
+        remark=room.remark,
+        closed=room.closed,
+        out=room.out,
+        tenants=room.shares,
+        demand=demand,
+        ending=tuple(ending),
+        has_clusters=room.has_clusters,
+    )
