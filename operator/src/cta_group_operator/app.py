@@ -169,7 +169,10 @@ class Program:
         watches = [Part(f"the watch of {one.kind}", one.idle_seconds, stalls.WATCH_SECONDS) for one in self._watches]
         own = Part("the list of the project's own kinds", self._own_kinds.idle_seconds, stalls.OWN_KINDS_SECONDS)
         lease = Part("the lease", self._lease_idle_seconds, stalls.LEASE_SECONDS)
-        return [*watches, own, lease]
+        parts = [*watches, own, lease]
+        if self._admission is not None:
+            parts.append(Part("the admission endpoint", self._admission.server.idle_seconds, stalls.ADMISSION_SECONDS))
+        return parts
 
     def _lease_idle_seconds(self) -> float:
         return 0.0 if self.not_ready() else self.lease.idle_seconds()

@@ -15,6 +15,8 @@ OWN_KINDS_SECONDS: Final = 600.0
 """The project's own kinds are listed every 300 s."""
 QUEUE_SECONDS: Final = 120.0
 """A round is a few calls, each given up after 20 s."""
+ADMISSION_SECONDS: Final = 30.0
+"""Its thread does something each second; it answers a question within milliseconds."""
 LEASE_SECONDS: Final = 60.0
 """The lease is asked for every second or two, and a question is given up after 3.5 s."""
 

@@ -23,7 +23,10 @@ class SliceFacts(Protocol):
 
 
 class KnownGpus:
-    """Follows CTANodes and answers from memory, so that a pod's creation never waits for the API server."""
+    """Follows CTANodes and answers from memory, so that a pod's creation never waits for the API server.
+
+    Changes come from one thread, questions may from another.
+    """
 
     def __init__(self, labels: NodeLabels = lambda _: None) -> None:
         self._labels = labels
@@ -51,7 +54,8 @@ class KnownGpus:
         terms = _terms_of(spec)
         if not terms.node_selector and terms.node_terms is None:
             return self._all
-        return _union(kinds for name, kinds in self._by_node.items() if self._may_take(name, terms))
+        known = tuple(self._by_node.items())  # in one step: it changes meanwhile, in another thread
+        return _union(kinds for name, kinds in known if self._may_take(name, terms))
 
     def _may_take(self, name: NodeName, terms: PodTerms) -> bool:
         labels = self._labels(name)

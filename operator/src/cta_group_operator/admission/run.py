@@ -1,6 +1,7 @@
 """What the application starts: the endpoint on every replica, and on the leader the keeping of its certificates."""
 
 import asyncio
+import sys
 from dataclasses import dataclass
 from typing import NoReturn, Self
 
@@ -15,6 +16,7 @@ from cta_group_operator.admission.endpoint import Endpoint
 from cta_group_operator.admission.gpu_kinds import SliceFacts
 from cta_group_operator.admission.metrics import AdmissionMetrics
 from cta_group_operator.admission.settings import EndpointSettings, pod_rules
+from cta_group_operator.admission.side_loop import SideLoop
 from cta_group_operator.admission.tls import ServingContext
 from cta_group_operator.errors import ApiError
 from cta_group_operator.logs import EventLog
@@ -23,6 +25,9 @@ from cta_group_operator.settings import Settings
 
 _log = EventLog(__name__)
 _SHUTDOWN_SECONDS = 5.0
+_SWITCH_SECONDS = 0.0005
+"""After so long of computing, another thread of the process gets its turn; an answer takes about five. Python's own
+0.005 would be half of what an answer may take in all, each time."""
 _FIRST_POLL_SECONDS = 0.5
 """Pods come in unfitted until there is a certificate, so it is looked for more often at first."""
 
@@ -67,6 +72,7 @@ class Admission:
 
     async def serve(self) -> NoReturn:
         """Answer the API server until cancelled; the endpoint opens when there is a certificate. On every replica."""
+        sys.setswitchinterval(_SWITCH_SECONDS)
         await self.server.run()
 
     async def keep_certificates(self) -> NoReturn:
@@ -84,13 +90,17 @@ class Admission:
 
 
 class AdmissionServer:
-    """The endpoint over TLS; its certificate changes without a restart."""
+    """The endpoint over TLS; its certificate changes without a restart.
+
+    It answers in a thread of its own: pods are created while the rest of the process reads ten thousand others.
+    """
 
     def __init__(self, settings: EndpointSettings, endpoint: Endpoint, source: CertificateSource) -> None:
         self._settings = settings
         self._endpoint = endpoint
         self._source = source
         self._tls = ServingContext()
+        self._side: SideLoop | None = None
         self._runner: web.AppRunner | None = None
 
     @property
@@ -103,6 +113,10 @@ class AdmissionServer:
         """Return the port that is listened on; 0 before that."""
         addresses = self._runner.addresses if self._runner is not None else []
         return int(addresses[0][1]) if addresses else 0
+
+    def idle_seconds(self) -> float:
+        """Return for how long the endpoint's thread did nothing though something was due; 0 before it listens."""
+        return self._side.idle_seconds() if self._side is not None else 0.0
 
     async def run(self) -> NoReturn:
         """Serve until cancelled, with the newest certificate."""
@@ -125,10 +139,16 @@ class AdmissionServer:
         if ends is not None:
             self._endpoint.metrics.observe_certificate(ends)
             _log.info("certificate_loaded", ends_timestamp_seconds=int(ends))
-        if self._tls.is_loaded and self._runner is None:
+        if self._tls.is_loaded and self._side is None:
             await self._open()
 
     async def _open(self) -> None:
+        self._side = SideLoop("admission")
+        # A port that is taken raises OSError: nobody can serve here, and the process says so by ending.
+        self._runner = await self._side.run(self._listen())
+        _log.info("admission_listening", host=self._settings.host, port=self.port)
+
+    async def _listen(self) -> web.AppRunner:
         runner = web.AppRunner(self._endpoint.application(), access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
         await runner.setup()
         site = web.TCPSite(runner, self._settings.host, self._settings.port, ssl_context=self._tls.context)
@@ -136,12 +156,15 @@ class AdmissionServer:
             await site.start()
         except OSError:
             await runner.cleanup()
-            raise  # the port is taken: nobody can serve here, and the process says so by ending
-        self._runner = runner
-        _log.info("admission_listening", host=self._settings.host, port=self.port)
+            raise
+        return runner
 
     async def close(self) -> None:
         """Finish the answers that are on their way and stop listening; safe to call twice."""
         runner, self._runner = self._runner, None
+        side, self._side = self._side, None
+        if side is None:
+            return
         if runner is not None:
-            await runner.cleanup()
+            await side.run(runner.cleanup())
+        await side.stop()
