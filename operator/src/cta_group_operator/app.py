@@ -5,8 +5,7 @@ such end: the replica goes on watching and answering, and waits until it may lea
 """
 
 import asyncio
-import signal
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -15,7 +14,7 @@ from typing import Any, Final, NoReturn
 import kopf
 
 from cta_group_core.ids import NodeName
-from cta_group_operator import __version__, stalls
+from cta_group_operator import __version__, pauses, stalls
 from cta_group_operator.adapters.connection import Connection, load_connection
 from cta_group_operator.adapters.convert import Converter
 from cta_group_operator.adapters.convert_cluster import LimitConverter
@@ -30,7 +29,8 @@ from cta_group_operator.admission.run import Admission
 from cta_group_operator.admission.settings import pod_rules
 from cta_group_operator.admission.template import TemplateReader
 from cta_group_operator.clock import SystemClock
-from cta_group_operator.errors import ApiError, BadSetting, NotFound, OperatorError
+from cta_group_operator.ending import exit_code, on_signals, stop_when
+from cta_group_operator.errors import ApiError, NotFound
 from cta_group_operator.handlers.kopf_operator import make_registry, run_kopf
 from cta_group_operator.handlers.own_kinds import OwnKinds
 from cta_group_operator.leading import lead, leaves, never_ending
@@ -49,30 +49,15 @@ _LOGIN_SECONDS: Final = 600
 """kopf asks for credentials again after this: a service account's token is renewed on disk within the hour."""
 
 
-class _Stop(Exception):
-    """Not an error: the way out of a task group."""
-
-
 def run(settings: Settings) -> int:
     """Run until SIGTERM or SIGINT; return the exit code. Raises BadSetting."""
     connection = load_connection(settings.kubeconfig)
+    pauses.keep_short()
     try:
         asyncio.run(_run(settings, connection))
     except BaseExceptionGroup as group:
-        return _exit_code(list(leaves(group)))
+        return exit_code(list(leaves(group)))
     return 1
-
-
-def _exit_code(ends: Sequence[BaseException]) -> int:
-    """Say why the process ends. Tasks that were asked to stop tell nothing."""
-    told = [end for end in ends if not isinstance(end, _Stop)]
-    for end in told:
-        if isinstance(end, BadSetting):
-            raise end
-        _log.error("ended", reason=end, cause=None if isinstance(end, OperatorError) else end)
-    if not told:
-        _log.info("stopped")
-    return 1 if told else 0
 
 
 async def _run(settings: Settings, connection: Connection) -> None:
@@ -143,9 +128,9 @@ class Program:
     def start(self, group: asyncio.TaskGroup) -> None:
         """Start all tasks in ``group``; whichever ends, by an error or without, ends the group."""
         stop = asyncio.Event()
-        _on_signals(stop)
+        on_signals(stop)
         tasks: dict[str, Coroutine[Any, Any, Any]] = {
-            "stop": _stop_when(stop),
+            "stop": stop_when(stop),
             "lead": self._lead(),
             **{f"watch {watch.kind}": watch.run() for watch in self._watches},
             **({"admission": self._admission.serve()} if self._admission else {}),
@@ -185,7 +170,7 @@ class Program:
         self._own_kinds.register(registry)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._own_kinds.list_again(), name="list own kinds")
-            watching = run_kopf(registry, lambda: _on_signals(stop), watch_seconds=self._settings.watch_seconds)
+            watching = run_kopf(registry, lambda: on_signals(stop), watch_seconds=self._settings.watch_seconds)
             group.create_task(never_ending("kopf", watching), name="kopf")
 
     async def _has_listed_own_kinds(self) -> bool:
@@ -204,6 +189,7 @@ class Program:
         await self._listed.wait()
         for watch in self._watches:
             await watch.synced.wait()
+        pauses.spare_what_is_there()
         await lead(self.lease, self._work, self._leading)
 
     def _leading(self) -> dict[str, Callable[[], Coroutine[Any, Any, Any]]]:
@@ -224,16 +210,6 @@ class Program:
 def _labels_of(view: ClusterView, name: NodeName) -> Mapping[str, str] | None:
     node = view.nodes.get(name)
     return node.facts.labels if node is not None else None
-
-
-async def _stop_when(stop: asyncio.Event) -> NoReturn:
-    await stop.wait()
-    raise _Stop
-
-
-def _on_signals(stop: asyncio.Event) -> None:
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
 
 
 def _kopf_connection(connection: Connection) -> kopf.ConnectionInfo:

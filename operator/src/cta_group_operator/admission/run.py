@@ -1,7 +1,6 @@
 """What the application starts: the endpoint on every replica, and on the leader the keeping of its certificates."""
 
 import asyncio
-import sys
 from dataclasses import dataclass
 from typing import NoReturn, Self
 
@@ -25,9 +24,6 @@ from cta_group_operator.settings import Settings
 
 _log = EventLog(__name__)
 _SHUTDOWN_SECONDS = 5.0
-_SWITCH_SECONDS = 0.0005
-"""After so long of computing, another thread of the process gets its turn; an answer takes about five. Python's own
-0.005 would be half of what an answer may take in all, each time."""
 _FIRST_POLL_SECONDS = 0.5
 """Pods come in unfitted until there is a certificate, so it is looked for more often at first."""
 
@@ -72,7 +68,6 @@ class Admission:
 
     async def serve(self) -> NoReturn:
         """Answer the API server until cancelled; the endpoint opens when there is a certificate. On every replica."""
-        sys.setswitchinterval(_SWITCH_SECONDS)
         await self.server.run()
 
     async def keep_certificates(self) -> NoReturn:

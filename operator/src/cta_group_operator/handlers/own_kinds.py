@@ -25,7 +25,8 @@ from cta_group_operator.store import Store, Versioned
 _log = EventLog(__name__)
 
 RELIST_SECONDS: Final = 300.0
-_PAGE_SIZE: Final = 500
+_PAGE_SIZE: Final = 100
+"""A page is decoded in one step during which no thread of the process does anything else."""
 View = TypeVar("View", bound=Versioned)
 
 
