@@ -4,10 +4,11 @@ import asyncio
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 from admission_endpoint import webhook_of
 from admission_running import local_certificate, write_pair
@@ -17,6 +18,7 @@ from operator_process import OperatorProcess
 from process import Exposition
 from subjects import ROOT
 
+BENCH = ROOT / "bench"
 _DEADLINE_SECONDS = 900.0
 _CALM_LOOKS = 10
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
@@ -58,21 +60,41 @@ class Operators:
         self.cluster.plane.api.create(WEBHOOKS, webhook_of("bench", self.url, self.bundle, namespace))
 
     @contextmanager
-    def asked(self, per_second: float) -> Iterator[Path]:
-        """Ask the admission endpoint until the block ends; yield the file of the figures."""
-        file = self.cluster.folder / f"asked-{time.monotonic_ns()}"
-        command = [
-            sys.executable,
-            str(ROOT / "bench" / "asker.py"),
-            self.url,
-            str(self.authority_file),
-            str(per_second),
-        ]
-        with file.open("w") as out, subprocess.Popen(command, stdout=out) as process:
-            try:
-                yield file
-            finally:
-                process.kill()
+    def asked(self, per_second: float) -> Iterator["Asked"]:
+        """Ask the admission endpoint, and the floor, until the block ends."""
+        asked = Asked(*(self.cluster.folder / f"{what}-{time.monotonic_ns()}" for what in ("asked", "floor")))
+        port = int(free_address().rpartition(":")[2])
+        floor = [sys.executable, str(BENCH / "floor_endpoint.py"), str(port), str(self.cluster.folder)]
+        with (
+            _running(floor),
+            self._asking(self.url, per_second, asked.operator),
+            self._asking(f"https://127.0.0.1:{port}/mutate", per_second, asked.floor),
+        ):
+            yield asked
+
+    @contextmanager
+    def _asking(self, url: str, per_second: float, file: Path) -> Iterator[None]:
+        with file.open("w") as out:
+            command = [sys.executable, str(BENCH / "asker.py"), url, str(self.authority_file), str(per_second)]
+            with _running(command, stdout=out):
+                yield
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Files with what :mod:`asker` prints."""
+
+    operator: Path
+    floor: Path
+
+
+@contextmanager
+def _running(command: Sequence[str], stdout: IO[str] | None = None) -> Iterator[None]:
+    with subprocess.Popen(command, stdout=stdout) as process:
+        try:
+            yield
+        finally:
+            process.kill()
 
 
 @dataclass

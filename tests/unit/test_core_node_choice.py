@@ -1,13 +1,16 @@
 """Where a waiting pod may go: best fit among nodes, never a promise that an order of arrival could break."""
 
+import random
 import time
 from dataclasses import replace
+from itertools import product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cta_group_core.arrival import every_order_fits
+from cta_group_core.demand import Demand
 from cta_group_core.ending_pods import EndingPod
 from cta_group_core.errors import DoesNotFit, RequestNotAllowed, RequestRefused
 from cta_group_core.ids import GpuUuid, NodeName
@@ -186,3 +189,22 @@ def test_a_thousand_nodes_are_judged_in_time() -> None:
     started = time.process_time()
     choose_nodes(POD, (32,), offers)
     assert time.process_time() - started < 1
+
+
+def test_what_is_known_of_a_size_is_what_would_be_found_out_again() -> None:
+    """A node that was asked before, by other pods and amid another demand, is ranked like one that never was."""
+    sizes, chance = (8, 32, 48, 256), random.Random(1)  # noqa: S311 - a story, no secret
+    pods = [PodTerms(cpu_milli=cpu, needs_clusters=needs) for cpu in (0, 4000) for needs in (False, True)]
+    offers = [
+        replace(
+            offer(f"n{number}", *(chance.choice((0, 8, 40, 128)) for _ in range(4))),
+            has_clusters=number % 2 == 0,
+            facts=NodeFacts(NodeName(f"n{number}"), cpu_milli=1000 * chance.randrange(20), pods=100, groups=512),
+        )
+        for number in range(8)
+    ]
+    for groups in (16, 64, 400):
+        demand = Demand(Load(cpu_milli=4000, memory_bytes=0, pods=2, groups=groups))
+        offers = [one.amid(demand) for one in offers]
+        for pod, size in product(pods, sizes):
+            assert safe_nodes(pod, (size,), offers) == safe_nodes(pod, (size,), map(replace, offers))

@@ -10,7 +10,6 @@ ports, anti-affinity) does not trap it.
 
 import heapq
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -24,11 +23,10 @@ from cta_group_core.moves import HeldGpu, Tenant, helpful_move
 from cta_group_core.placement import choose_gpus
 from cta_group_core.rooms import GpuRoom, by_capacity, describe_fit, describe_free, largest_fit
 from cta_group_core.scheduling import Load, NodeFacts, PodTerms, objection
+from cta_group_core.verdicts import Rank, Verdict, refusal_words
 
 MAX_CANDIDATES = 3
-_NODES_TOLD = 3
-Rank = tuple[bool, int, int, int, int, int, str]
-"""What decides between nodes, as the head of this module says. Smaller is better."""
+_SIZES_KEPT = 64
 
 
 @dataclass(frozen=True)
@@ -74,14 +72,20 @@ class NodeOffer:
         """The promised GPUs, sorted for a first look."""
         return Glance.of(self.promised if self.in_flight else self.rooms)
 
+    @cached_property
+    def likely(self) -> dict[tuple[int, int, int, bool], Rank | None]:
+        """What :func:`_likely_rank` found, by what of a pod it depends on: a cluster's pods ask for few sizes."""
+        return {}
+
     def promising(self, requests: Sequence[int], load: Load) -> "NodeOffer":
         """Return the node with one more pod on its way there."""
         return replace(self, in_flight=(*self.in_flight, *requests), load=self.load + load)
 
     def amid(self, demand: Demand) -> "NodeOffer":
         """Return the node while pods ask for other things; what was found out about its GPUs stays."""
-        other = copy(self)  # with what cached properties hold, unlike replace
-        object.__setattr__(other, "demand", demand)
+        other = object.__new__(NodeOffer)  # a tenth of what replace takes, for each node of the cluster
+        other.__dict__.update(self.__dict__, demand=demand)
+        other.__dict__.pop("likely", None)
         return other
 
     def rank(self, pod: PodTerms, groups: int, left_over: int, gpus: Collection[GpuUuid]) -> Rank:
@@ -92,21 +96,6 @@ class NodeOffer:
         stranded = demand.stranded(pod, groups, facts, self.load) if demand.asked.groups else 0
         clusterless = pod.needs_clusters and not self.has_clusters
         return (clusterless, scarcity, stranded, left_over, conflicts, self.glance.free - groups, facts.name)
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What one node says to one pod."""
-
-    node: NodeName
-    rank: Rank | None
-    """None when the pod can not be released there."""
-    why_not: str = ""
-    has_gpu: bool = True
-    """False when the node is out of question for another reason than its GPUs."""
-    ever: bool = True
-    """False when no GPU there could serve the request even if it were empty."""
-    largest: int = 0
 
 
 def safe_nodes(pod: PodTerms, requests: Sequence[int], offers: Iterable[NodeOffer]) -> tuple[NodeName, ...]:
@@ -132,8 +121,15 @@ def _likely_rank(pod: PodTerms, requests: Sequence[int], offer: NodeOffer) -> Ra
     if len(requests) > 1 or pod.pattern:
         return judge(pod, requests, offer).rank
     (groups,) = requests
+    known = offer.likely
+    asked = (groups, pod.cpu_milli, pod.memory_bytes, pod.needs_clusters)
+    if asked in known:
+        return known[asked]
     left_over = offer.glance.left_over(groups)
-    return None if left_over is None else offer.rank(pod, groups, left_over, ())
+    rank = None if left_over is None else offer.rank(pod, groups, left_over, ())
+    if len(known) < _SIZES_KEPT:
+        known[asked] = rank
+    return rank
 
 
 def refusal(pod: PodTerms, requests: Sequence[int], offers: Iterable[NodeOffer]) -> RequestRefused:
@@ -146,7 +142,7 @@ def refusal(pod: PodTerms, requests: Sequence[int], offers: Iterable[NodeOffer])
     verdicts = [verdict for _, verdict in judged]
     able = any(one.ever for one in verdicts if one.has_gpu)
     usable = [offer for offer, verdict in judged if verdict.has_gpu and not offer.closed]
-    told = "; ".join((_refusal(requests, verdicts), *_move_words(requests, usable)))
+    told = "; ".join((refusal_words(requests, verdicts), *_move_words(requests, usable)))
     return (DoesNotFit if able or not verdicts else RequestNotAllowed)(told)
 
 
@@ -221,29 +217,3 @@ def _never(rooms: Sequence[GpuRoom], requests: Sequence[int]) -> str:
         there = (f"{len(same)} of {capacity}" for capacity, same in sorted(by_capacity(rooms).items()))
         return f"more than the GPUs there have: {', '.join(there)} groups"
     return f"not allowed there: {'; or '.join(sorted({room.units.allowed() for room in rooms}))}"
-
-
-def _refusal(requests: Sequence[int], verdicts: Sequence[Verdict]) -> str:
-    asked = " + ".join(str(groups) for groups in requests)
-    if not verdicts:
-        return f"asked for {asked} groups, but no node offers any: no CTANode is published (is the plugin running?)"
-    by_gpu = _told(sorted((one for one in verdicts if one.has_gpu), key=lambda one: (-one.largest, one.node)))
-    others = _told(sorted((one for one in verdicts if not one.has_gpu), key=lambda one: one.node))
-    parts = [f"asked for {asked} groups, but no node has room"] if by_gpu else [f"asked for {asked} groups"]
-    parts += [by_gpu] if by_gpu else []
-    parts += [f"out of the question: {others}"] if others else []
-    return "; ".join(parts) if not by_gpu else f"{parts[0]}: {'; '.join(parts[1:])}"
-
-
-def _told(verdicts: Sequence[Verdict]) -> str:
-    """Name the nodes, those that say the same together, at most three sayings."""
-    by_words: dict[str, list[str]] = {}
-    for one in verdicts:
-        by_words.setdefault(one.why_not, []).append(one.node)
-    sayings = [f"{_names(nodes)}: {words}" for words, nodes in list(by_words.items())[:_NODES_TOLD]]
-    hidden = sum(len(nodes) for nodes in list(by_words.values())[_NODES_TOLD:])
-    return "; ".join(sayings) + (f"; and {hidden} more nodes" if hidden else "")
-
-
-def _names(nodes: Sequence[str]) -> str:
-    return ", ".join(nodes[:2]) + (f" and {len(nodes) - 2} more" if len(nodes) > 2 else "")  # noqa: PLR2004 - a pair

@@ -95,6 +95,7 @@ class AdmissionServer:
         self._endpoint = endpoint
         self._source = source
         self._tls = ServingContext()
+        self._refreshing = asyncio.Lock()
         self._side: SideLoop | None = None
         self._runner: web.AppRunner | None = None
 
@@ -124,7 +125,16 @@ class AdmissionServer:
             await self.close()
 
     async def refresh(self) -> None:
-        """Load the certificate if it is another one, and open the endpoint once there is one. Never raises for it."""
+        """Load the certificate if it is another one, and open the endpoint once there is one. Never raises for it.
+
+        Of two that ask at once the second finds everything done.
+        """
+        async with self._refreshing:
+            await self._load()
+            if self._tls.is_loaded and self._runner is None:
+                await self._open()
+
+    async def _load(self) -> None:
         try:
             pair = await self._source.current()
             ends = self._tls.load(pair) if pair is not None else None
@@ -134,8 +144,6 @@ class AdmissionServer:
         if ends is not None:
             self._endpoint.metrics.observe_certificate(ends)
             _log.info("certificate_loaded", ends_timestamp_seconds=int(ends))
-        if self._tls.is_loaded and self._side is None:
-            await self._open()
 
     async def _open(self) -> None:
         self._side = SideLoop("admission")
@@ -161,5 +169,14 @@ class AdmissionServer:
         if side is None:
             return
         if runner is not None:
-            await side.run(runner.cleanup())
+            await side.run(_end(runner))
         await side.stop()
+
+
+async def _end(runner: web.AppRunner) -> None:
+    """Finish what is being answered, and let no connection outlive that: the loop under it is about to end."""
+    connections = runner.server.connections if runner.server is not None else []
+    transports = [one.transport for one in connections if one.transport is not None]
+    await runner.cleanup()
+    for transport in transports:
+        transport.abort()  # closed already, but TLS waits for the other side to say so too

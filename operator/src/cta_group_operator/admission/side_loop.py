@@ -8,6 +8,8 @@ from typing import Any, Final, TypeVar
 
 _BEAT_SECONDS: Final = 1.0
 _JOIN_SECONDS: Final = 5.0
+_LAST_TURNS: Final = 10
+"""So that connections which are closed or aborted are gone; that takes two or three."""
 Result = TypeVar("Result")
 
 
@@ -38,6 +40,8 @@ class SideLoop:
         asyncio.set_event_loop(self._loop)
         try:
             self._loop.run_forever()
+            for _ in range(_LAST_TURNS):
+                self._loop.run_until_complete(asyncio.sleep(0))
         finally:
             self._loop.close()
 
