@@ -218,6 +218,21 @@ async def test_pods_that_never_fit_do_not_hide_those_behind_them() -> None:
     assert len(placement.refusals) == 200
 
 
+async def test_a_pod_that_breaks_the_planner_hides_none_behind_it() -> None:
+    """A fault of ours costs the pod that meets it, which is told so, and nobody else; everyone counts as judged."""
+    view, kube, told, metrics = a_view(), FakeKube(), list[str](), Metrics("test")
+    a_node(view, "n1", 96)
+    placement = a_placement(view, kube, told, metrics=metrics)
+    view.pods.put(a_pod("1-strange", requests=[64]))
+    view.pods.put(a_pod("2-usual", 64))
+    async with running(placement):
+        await until(lambda: kube.writes and placement.planned.is_set(), "the release of the pod behind it")
+    assert [path.rpartition("/")[2] for verb, path in kube.writes if verb == "json"] == ["2-usual"]
+    assert "a fault of the operator keeps it from being placed" in placement.words["pod-1-strange"]
+    assert told == ["1-strange"]
+    assert metrics.registry.get_sample_value("cta_group_reconcile_errors_total", {"kind": "placement"}) == 1
+
+
 async def test_a_gate_that_somebody_else_took_off_is_told() -> None:
     """Who loses the gate without nodes being chosen is told of on the pod; what the operator released is not."""
     view, kube, told = a_view(), FakeKube(), list[str]()

@@ -124,7 +124,6 @@ class Placement:
         self._replan.forget()
         self._reports.clear()
         self._next_look.take()
-        self.room_kept = 0
         self.planned.clear()
 
     @property
@@ -195,7 +194,10 @@ class Placement:
             if now - begun > _ROUND_SECONDS:
                 return False
             self._turns.judged(pod)
-            self._decide(pod, this)
+            try:
+                self._decide(pod, this)
+            except Exception as broken:  # noqa: BLE001 - one pod that breaks must not stop those behind it
+                self._reports.broke(pod, broken)
             self.room_kept = this.kept
         return True
 

@@ -3,11 +3,14 @@
 from collections.abc import Callable
 from typing import Final
 
+from cta_group_operator.logs import EventLog
 from cta_group_operator.metrics import Metrics
 from cta_group_operator.ports import Clock, PodView
 from cta_group_operator.reconcile.events import EventWriter
 from cta_group_operator.reconcile.queue import WorkQueue
 from cta_group_operator.reconcile.view import ClusterView
+
+_log = EventLog(__name__)
 
 GATE_GONE: Final = (
     "its scheduling gate was taken off by somebody other than the operator, so no GPU with room was looked for: the "
@@ -24,6 +27,7 @@ class PodReports:
         self._view = view
         self._events = events
         self._tell = tell
+        self._errors = metrics.reconcile_errors.labels(kind="placement")
         self.refusals: dict[str, str] = {}
         """For each waiting pod, by uid, why no node can take it."""
         self.bypassed: dict[str, str] = {}
@@ -42,6 +46,14 @@ class PodReports:
     def refuse(self, pod: PodView, words: str) -> None:
         """Say why a pod waits."""
         self._say(self.refusals, pod, words)
+
+    def broke(self, pod: PodView, broken: Exception) -> None:
+        """Say that a fault of ours keeps a pod from being judged."""
+        words = f"a fault of the operator keeps it from being placed; its log has more: {broken!r}"
+        if self.refusals.get(pod.ref.uid) != words:
+            self._errors.inc()
+            _log.error("pod_not_judged", pod=pod.ref, cause=broken)
+        self.refuse(pod, words)
 
     def gate_is_gone(self, pod: PodView) -> None:
         """Say that the operator did not choose where a pod goes."""
