@@ -7,11 +7,11 @@ from cluster_harness.cluster import Cluster
 from cluster_harness.tools import Tools
 from cluster_harness.waiting import wait_for
 from cta_group_core.names import ANNOTATION_ALIGNMENT, LABEL_REQUESTS
+from node_clusters import SHARED_VALUES
 from team import PATIENCE_SECONDS, Team
 
 _WEBHOOK_PORT = 18443
 _SETTINGS = ("hostNetwork=true", "metricsPort=18444", "replicas=1")
-_FIXTURE = ("--set", "operator.budgetSeconds=2")
 _PODS = f"/api/v1/namespaces/{release.NAMESPACE}/pods?labelSelector=app.kubernetes.io/component%3Doperator"
 
 
@@ -19,7 +19,7 @@ def test_pods_come_to_an_operator_on_the_node_s_network(tools: Tools, team: Team
     """One replica is left, at the node's own address and another port; pods are labelled and their arguments fitted."""
     changed = [f"operator.{one}" for one in _SETTINGS]
     try:
-        release.upgrade(tools, *_FIXTURE, "--set", ",".join([*changed, f"webhook.port={_WEBHOOK_PORT}"]))
+        release.upgrade(tools, *SHARED_VALUES, "--set", ",".join([*changed, f"webhook.port={_WEBHOOK_PORT}"]))
         operator = wait_for(lambda: only_operator(cluster), "one operator to be left", PATIENCE_SECONDS)
         assert operator["spec"]["hostNetwork"]
         assert operator["status"]["podIP"] == operator["status"]["hostIP"]
@@ -32,7 +32,7 @@ def test_pods_come_to_an_operator_on_the_node_s_network(tools: Tools, team: Team
         assert LABEL_REQUESTS in metadata["labels"]
         assert ANNOTATION_ALIGNMENT in metadata["annotations"]
     finally:
-        release.upgrade(tools, *_FIXTURE)
+        release.upgrade(tools, *SHARED_VALUES)
         wait_for(lambda: is_seen(team), "pods to come to the webhook again", PATIENCE_SECONDS)
 
 

@@ -10,9 +10,9 @@ from team import RESOURCE
 _PATIENCE_SECONDS = 60.0
 
 
-def wait_gated(tools: Tools, namespace: str) -> None:
+def wait_gated(tools: Tools, namespace: str, timeout_seconds: float = _PATIENCE_SECONDS) -> None:
     """Wait until pods are gated and aligned: the API server learns of a webhook, or finds it again, by and by."""
-    wait_for(lambda: _is_gated(tools, namespace), "the webhook to be asked about pods", _PATIENCE_SECONDS)
+    wait_for(lambda: _is_gated(tools, namespace), "the webhook to be asked about pods", timeout_seconds)
 
 
 def _is_gated(tools: Tools, namespace: str) -> bool:
