@@ -43,15 +43,15 @@ def chart(pair: tuple[Cluster, JoinedNode]) -> Tools:
     return release.install(pair[0], *(part for value in _VALUES for part in ("--set", value)))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def two(pair: tuple[Cluster, JoinedNode], chart: Tools) -> Iterator[TwoNodes]:
-    """Give a team a quota of 64 on nodes that others have filled up to 32 groups each; all is free afterwards."""
+    """Give a team a quota of 64 on nodes that others have filled up to 32 groups each; each test says what it has."""
     with new_team(chart) as others, new_team(chart) as team:
         two = TwoNodes(*pair, team)
         two.fill(others)
         team.declare_quota(2 * GROUPS)
         yield two
-    two.wait_offered()
+    two.wait_offered()  # what was lost and came back is free once nobody holds it
 
 
 def test_a_rollout_is_told_which_pod_gives_the_groups_back(two: TwoNodes) -> None:

@@ -29,6 +29,8 @@ class World:
     def __init__(self, *holders: str, used: int) -> None:
         self.view: ClusterView = a_view()
         self.kube = FakeKube()
+        self.again: float | None = None
+        """When the last round wanted another."""
         self._version = 10
         self.view.quotas.put(a_quota("q", 64, "team-a"))
         self.charge(used)
@@ -73,7 +75,7 @@ class World:
 
     async def told(self) -> tuple[int, Condition]:
         """Have a round, and return what the status says."""
-        await self._quotas.reconcile("q")
+        self.again = await self._quotas.reconcile("q")
         quota = self.view.quotas.get("q")
         assert quota is not None
         status = QuotaStatus.model_validate(self.kube.objects[STATUS]["status"])
@@ -107,6 +109,18 @@ async def test_its_successor_that_waits_is_no_reason_to_tell_less() -> None:
     world.pod("web", deleting=True, ends=BEFORE)
     world.view.pods.put(a_pod("next", 32))
     assert (await world.told())[0] == 32
+
+
+async def test_a_successor_that_is_seen_after_its_charge_is_not_missed() -> None:
+    """Pods and charges are watched apart, so somebody looks again for as long as a pod that should be gone holds."""
+    world = World("web", used=64)
+    world.pod("stays")
+    world.pod("web", deleting=True, ends=BEFORE)
+    assert ((await world.told())[0], world.again) == (0, 5.0)
+    world.view.pods.put(a_pod("next", 32))
+    assert ((await world.told())[0], world.again) == (32, 5.0)
+    world.view.pods.remove(("team-a", "web"))
+    assert ((await world.told())[0], world.again) == (0, None)
 
 
 @pytest.mark.parametrize(

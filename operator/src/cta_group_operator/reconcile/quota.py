@@ -85,7 +85,11 @@ class QuotaReconciler:
         with turns.one(f"controllers that {key} refused"):
             await self._waker.wake_in(_at_their_limits(snapshot))
         turns.end()
-        again = (self._charges.seconds_left(snapshot.scopes), _REFUSED_SECONDS if any(refused.values()) else None)
+        again = (
+            self._charges.seconds_left(snapshot.scopes),
+            self._uncharged.seconds_left(snapshot.scopes.values()),
+            _REFUSED_SECONDS if any(refused.values()) else None,
+        )
         return min((seconds for seconds in again if seconds is not None), default=None)
 
     def _status(self, quota: QuotaView, snapshot: Snapshot, refused: list[str]) -> QuotaStatus:

@@ -5,13 +5,17 @@ that a lost node does not keep a team from work, and charges nobody for a pod wh
 may run on in both cases, and only the node knows: that ``used`` leaves them out is told, and nobody is charged here.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from cta_group_core.ids import NodeName
 from cta_group_operator.ports import Clock, LimitView, NodeView
 from cta_group_operator.reconcile.quota_scope import Scope
 from cta_group_operator.reconcile.view import ClusterView
+
+_LOOK_AGAIN_SECONDS: Final = 5.0
+"""Pods and what is charged for them are watched apart: a round may see a successor's charge before the successor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +48,23 @@ class UnchargedHolders:
         view.nodes.subscribe(self._node_changed)
 
     def of(self, scope: Scope) -> Uncharged:
-        """Return what a quota's ``used`` leaves out now. Where nothing is counted yet, all that is known counts."""
+        """Return what a quota's ``used`` leaves out now; nothing where the cluster has not counted yet."""
         groups, holders = 0, list[Holder]()
         for space, limit in scope.limits.items():
-            found = [*self._past_their_grace(space), *self._removed(space)]
+            found = self._found(space)
             if missing := self._missing(space, limit, found):
                 groups += missing
                 holders += found
         return Uncharged(groups, tuple(sorted(holders, key=lambda one: (one.node, one.namespace, one.pod))))
+
+    def seconds_left(self, scopes: Iterable[Scope]) -> float | None:
+        """Return when somebody should look again; None while no pod that should be gone holds anything."""
+        lasts = any(self._found(space) for scope in scopes for space in scope.limits)
+        return _LOOK_AGAIN_SECONDS if lasts else None
+
+    def _found(self, space: str) -> list[Holder]:
+        """Return the pods of a namespace that should be gone and hold something, charged or not."""
+        return [*self._past_their_grace(space), *self._removed(space)]
 
     def _missing(self, space: str, limit: LimitView, found: list[Holder]) -> int:
         """Return what is charged too little: Kubernetes goes on charging pods for some time after their grace."""
