@@ -1,6 +1,10 @@
-"""Watches that end, hang or are refused unnoticed: the operator works again by itself once the API server is there."""
+"""Watches that end, hang or are refused unnoticed: the operator works again by itself once the API server is there.
+
+Meanwhile its webhook answers, whatever the operator itself can reach.
+"""
 
 import json
+import ssl
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,8 +15,13 @@ from typing import Any
 import pytest
 import yaml
 
+from admission_endpoint import webhook_of
+from admission_running import local_certificate, write_pair
+from asking import Asker, asking
 from chart_rendering import NAMESPACE
+from cluster_harness.api_client import ApiClient
 from cluster_harness.control_plane import ControlPlane
+from cluster_harness.probes import LOOPBACK, free_ports
 from cluster_harness.waiting import wait_for
 from cta_group_core.names import DEFAULT_RESOURCE_NAME
 from gpu_cluster import OURS, GpuCluster
@@ -20,6 +29,7 @@ from lossy_proxy import LossyProxy
 from new_namespaces import new_namespace
 from operator_fixtures import OPERATOR, cluster, is_served, kinds, operator_kubeconfig
 from operator_process import OperatorProcess
+from registered_operator import probe_pod
 
 __all__ = ["cluster", "kinds", "operator_kubeconfig"]
 
@@ -28,6 +38,7 @@ pytestmark = pytest.mark.usefixtures("kinds")
 _WORKS_SECONDS = 120.0
 """From the API server's return until a new quota is enforced and a new pod bound."""
 _PREPARED_SECONDS = 120.0
+_WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
@@ -40,12 +51,14 @@ class Watching:
     proxy: LossyProxy
     kubeconfig: Path
     folder: Path
+    asker: Asker
     runs: list[OperatorProcess] = field(default_factory=list)
     _made: int = 0
 
     def start(self) -> None:
         """Start it as a kubelet does; its watches are short, so that a test need not wait long for their ends."""
-        self.runs.append(OperatorProcess(self.kubeconfig, NAMESPACE, self.folder, "--watch-seconds=5"))
+        webhook = (f"--webhook-port={self.asker.port}", f"--webhook-tls-dir={self.folder}")
+        self.runs.append(OperatorProcess(self.kubeconfig, NAMESPACE, self.folder, "--watch-seconds=5", *webhook))
 
     @property
     def log(self) -> str:
@@ -67,6 +80,12 @@ class Watching:
         wait_for(lambda: self._alive() and self.cluster.node_of(name), f"pod {self._made}", _WORKS_SECONDS)
         self.cluster.api.discard(f"/api/v1/namespaces/{space_name}")
 
+    def ran_once(self) -> None:
+        """Check that one process did it all, and that its webhook had an answer to every question."""
+        assert len(self.runs) == 1, self.log
+        assert self.asker.gaps() == []
+        assert self.asker.rehearsed > 0
+
     def misses_kinds(self) -> bool:
         """Tell whether it says that the project's kinds are not there; one that ends is started anew."""
         return self._alive() and self.has_logged("list_failed", "not installed")
@@ -83,22 +102,36 @@ class Watching:
 
 
 @pytest.fixture
+def asker(api: ApiClient, namespace: str, tmp_path: Path) -> Iterator[Asker]:
+    """Register a webhook for the test's namespace that the operator is to serve."""
+    (port,) = free_ports(LOOPBACK, 1)
+    bundle, pair = local_certificate()
+    write_pair(tmp_path, pair)
+    name = f"watches-{namespace}"
+    api.create(_WEBHOOKS, webhook_of(name, f"https://127.0.0.1:{port}/mutate", bundle, namespace))
+    yield Asker(port, ssl.create_default_context(cadata=bundle.decode()), api, namespace, probe_pod())
+    api.delete(f"{_WEBHOOKS}/{name}")
+
+
+@pytest.fixture
 def watching(
-    control_plane: ControlPlane, cluster: GpuCluster, operator_kubeconfig: Path, tmp_path: Path
+    control_plane: ControlPlane, cluster: GpuCluster, operator_kubeconfig: Path, asker: Asker, tmp_path: Path
 ) -> Iterator[Watching]:
-    """Run an operator behind a proxy, and see it work once."""
+    """Run an operator behind a proxy, see it work once, and ask its webhook from then on."""
     port = int(control_plane.server.rpartition(":")[2])
     with LossyProxy(port) as proxy:
         config = yaml.safe_load(operator_kubeconfig.read_text())
         config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{proxy.port}"
         kubeconfig = tmp_path / "through-proxy.kubeconfig"
         kubeconfig.write_text(yaml.safe_dump(config))
-        made = Watching(control_plane, cluster, proxy, kubeconfig, tmp_path)
+        made = Watching(control_plane, cluster, proxy, kubeconfig, tmp_path, asker)
         cluster.add_node("one", [], [])
         made.start()
         try:
+            wait_for(asker.is_asked, "the API server to ask the webhook", _PREPARED_SECONDS)
             made.works()
-            yield made
+            with asking(asker):
+                yield made
         finally:
             made.runs[-1].end()
 
@@ -108,7 +141,7 @@ def test_restarts_of_the_api_server(watching: Watching) -> None:
     for _ in range(2):
         watching.plane.restart_component("kube-apiserver", SIGKILL)
         watching.works()
-    assert len(watching.runs) == 1, watching.log
+    watching.ran_once()
 
 
 def test_connections_that_fall_silent(watching: Watching) -> None:
@@ -116,7 +149,7 @@ def test_connections_that_fall_silent(watching: Watching) -> None:
     wait_for(lambda: watching.proxy.open_connections() > 10, "all watches to be open", _PREPARED_SECONDS)
     watching.proxy.silence()
     watching.works()
-    assert len(watching.runs) == 1, watching.log
+    watching.ran_once()
 
 
 def test_a_position_that_was_compacted_away(watching: Watching) -> None:
@@ -129,7 +162,7 @@ def test_a_position_that_was_compacted_away(watching: Watching) -> None:
     watching.proxy.mend()
     watching.works()
     wait_for(lambda: watching.has_logged("watch_position_lost", "Pod"), "a new list of pods", _PREPARED_SECONDS)
-    assert len(watching.runs) == 1, watching.log
+    watching.ran_once()
 
 
 def compact(plane: ControlPlane, revision: int) -> None:
@@ -158,6 +191,8 @@ def test_a_kind_that_was_deleted_and_defined_again(watching: Watching) -> None:
     wait_for(lambda: is_served(watching.cluster.api, quotas), "the kind to be served", _PREPARED_SECONDS)
     watching.works()
     assert len(watching.runs) == 2, watching.log
+    wait_for(watching.asker.is_asked, "the webhook to answer again", _PREPARED_SECONDS)
+    assert len(watching.asker.gaps()) <= 2  # while one process ends, and until the next one listens
 
 
 def test_rights_that_were_taken_and_given_back(watching: Watching) -> None:
@@ -171,7 +206,7 @@ def test_rights_that_were_taken_and_given_back(watching: Watching) -> None:
     finally:
         api.patch(path, {"rules": rules})
     watching.works()
-    assert len(watching.runs) == 1, watching.log
+    watching.ran_once()
 
 
 def without_pods(rule: dict[str, Any]) -> dict[str, Any]:
