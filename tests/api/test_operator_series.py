@@ -1,5 +1,6 @@
 """Series of what is gone: whatever comes and goes in the cluster, the exposition is what it was before."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cluster_harness.api_client import ApiClient, Json
@@ -32,11 +33,18 @@ class Life:
     port: int
 
     @property
-    def series(self) -> tuple[str, ...]:
+    def steady(self) -> tuple[str, ...]:
         """The series that are there for as long as their objects are."""
         space = self.cluster.namespace
         workloads = (("Deployment", "web"), ("Deployment", "denied"), ("Pod", "past"))
-        return (*(requested(*one, space) for one in workloads), quota_hard(space), budget_kept("web", space))
+        return (*(requested(*one, space) for one in workloads), quota_hard(space))
+
+    def is_all_told(self, series: Iterable[str]) -> bool:
+        """Tell whether everything that is here is told, what is denied and whether the budget is kept too."""
+        space = self.cluster.namespace
+        denied = f'kind="Deployment",name="denied",namespace="{space}"'
+        blocked = any(one.startswith("cta_group_workload_blocked") and denied in one for one in series)
+        return blocked and {*self.steady, budget_kept("web", space)} <= set(series)
 
     def begin(self) -> None:
         """Make a node and a quota."""
@@ -76,9 +84,9 @@ class Life:
         api, space = self.cluster.api, f"namespaces/{self.cluster.namespace}"
         wait_for(lambda: self.cluster.events("Pod", "past"), "the refusal to be seen", PATIENCE_SECONDS)
         self.cluster.close()
-        api.delete(f"/apis/apps/v1/{space}/deployments")
-        api.delete(f"/api/v1/{space}/pods?gracePeriodSeconds=0")
-        api.delete(f"/api/v1/{space}")
+        api.discard(f"/apis/apps/v1/{space}/deployments")
+        api.discard(f"/api/v1/{space}/pods?gracePeriodSeconds=0")
+        api.discard(f"/api/v1/{space}")
 
     def _say(self, pod: str, status: Json) -> None:
         self.cluster.api.patch(f"/api/v1/namespaces/{self.cluster.namespace}/pods/{pod}/status", {"status": status})
@@ -110,15 +118,15 @@ def live_and_die(scraper: Scraper, api: ApiClient, server: ServerMetrics, port: 
     for step in (Life.begin, Life.serve, Life.fill):
         for life in lives:
             step(life)
-    series = [one for life in lives for one in life.series]
+    steady = [one for life in lives for one in life.steady]
 
     def all_told() -> bool:
         server.observe(Measure.TTFT, 0.2, times=100)
-        return set(series) <= scraper.now.keys() and all(is_blocked(scraper, life) for life in lives)
+        return all(life.is_all_told(scraper.now) for life in lives)
 
     wait_for(all_told, "all that was made to be told", 2 * PATIENCE_SECONDS)
-    scraper.wait_told(*series)
-    scraper.may_go(*series)
+    scraper.wait_told(*steady)
+    scraper.may_go(*steady)
     for step in (Life.refuse, Life.end):
         for life in lives:
             step(life)

@@ -1,5 +1,6 @@
 """A scrape that goes on while a test changes things: what was told at every moment, and which counters went back."""
 
+import math
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -36,8 +37,7 @@ class Scraper:
 
     url: str
     taken: list[Scrape] = field(default_factory=list)
-    _promised: list[tuple[str, float, float]] = field(default_factory=list)
-    _from: dict[str, float] = field(default_factory=dict)
+    _until: dict[str, float] = field(default_factory=dict)
     _failed: list[str] = field(default_factory=list)
 
     @property
@@ -46,25 +46,21 @@ class Scraper:
         return self.taken[-1].series
 
     def wait_told(self, *series: str) -> None:
-        """Wait until all of them are told; each has to be told at every scrape from now on, until :meth:`may_go`."""
+        """Wait until all of them are told; each has to be told at every scrape from its first until :meth:`may_go`."""
+        self._until |= dict.fromkeys(series, math.inf)
         wait_for(lambda: set(series) <= self.now.keys(), f"the series {series}", _PATIENCE_SECONDS)
-        self._from |= dict.fromkeys(series, self.taken[-1].ended)
 
     def may_go(self, *series: str) -> None:
         """Say that what they tell of is about to go."""
-        now = time.monotonic()
-        self._promised += [(one, self._from.pop(one), now) for one in series]
+        self._until |= dict.fromkeys(series, time.monotonic())
 
     def missed(self) -> list[str]:
         """Return each series that a scrape lacks although what it tells of was there."""
-        now = time.monotonic()
-        times = [*self._promised, *((one, since, now) for one, since in self._from.items())]
-        return [
-            one
-            for one, since, until in times
-            for scrape in self.taken
-            if since <= scrape.began and scrape.ended <= until and one not in scrape.series
-        ]
+        return [one for one, until in self._until.items() if self._has_gap(one, until)]
+
+    def _has_gap(self, series: str, until: float) -> bool:
+        told = [series in scrape.series for scrape in self.taken if scrape.ended <= until]
+        return True not in told or not all(told[told.index(True) :])
 
     def went_back(self) -> list[str]:
         """Return each counter that was lower than before, or was gone."""
