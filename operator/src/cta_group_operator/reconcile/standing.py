@@ -14,7 +14,7 @@ from cta_group_operator.ports import CtaNodeView, PodView
 from cta_group_operator.reconcile.view import ClusterView, Room
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Known:
     """A node as it was counted, and of what."""
 
@@ -46,7 +46,7 @@ class StandingNodes:
         if known is None or known.facts is not facts or known.room is not room or known.pods != pods:
             return _Known(facts, room, pods, _counted(facts, room, self._view.places.on(facts.name), demand))
         if known.offer.demand is not demand:
-            return _Known(facts, room, pods, known.offer.amid(demand))
+            known.offer = known.offer.amid(demand)
         return known
 
 
