@@ -1,15 +1,21 @@
 """What the operator knows and tells of pods that need thread-block clusters."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from cta_group_core.ids import NodeName
 from cta_group_core.nodes import Allocation
 from cta_group_core.scheduling import PodTerms
+from cta_group_operator.metrics import Metrics
+from cta_group_operator.ports import ObjectRef
+from cta_group_operator.reconcile.denied import Denials
 from cta_group_operator.reconcile.in_flight import Offers
+from cta_group_operator.reconcile.queue import WorkQueue
 from cta_group_operator.reconcile.view import ClusterView
-from operator_world import SPACE, FakeKube, a_node, a_pod, a_reconciler, a_view
+from cta_group_operator.reconcile.workload_marks import WorkloadMarks
+from operator_world import RESOURCE, SPACE, FakeClock, FakeKube, a_node, a_pod, a_reconciler, a_view
 
 CLUSTERED = PodTerms(needs_clusters=True)
 
@@ -82,3 +88,39 @@ def test_a_node_is_offered_with_what_its_gpus_have(capabilities: tuple[str, ...]
     view = a_world(*capabilities)
     (offer,) = Offers(view, {}).all()
     assert offer.has_clusters is expected
+
+
+async def nothing(_: ObjectRef) -> None:
+    """Explain nothing."""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "terms", "looked_at"),
+    [
+        ({"capability": "8.0"}, {"capability": "9.0"}, CLUSTERED, True),
+        ({"holds": 0}, {"holds": 1}, CLUSTERED, True),
+        ({"holds": 1}, {"holds": 1}, CLUSTERED, False),
+        ({"capability": "8.0"}, {"capability": "9.0"}, PodTerms(), False),
+    ],
+)
+def test_who_needs_clusters_is_looked_at_when_its_gpu_is_told_otherwise(
+    before: dict[str, Any], after: dict[str, Any], terms: PodTerms, *, looked_at: bool
+) -> None:
+    """Also a pod of its own, of which nothing else changes then: what it is told must not stay as it was."""
+    states = [a_state(**told, terms=terms) for told in (before, after)]
+    view, queue = a_view(), WorkQueue[ObjectRef]("workload", nothing, clock=FakeClock(), metrics=Metrics("test"))
+    WorkloadMarks(view, Denials(view, RESOURCE), queue)
+    (node,), (pod,), (cta_node,) = states[0].nodes, states[0].pods, states[0].cta_nodes
+    view.nodes.put(node)
+    view.pods.put(pod)
+    view.cta_nodes.put(cta_node)
+    queue.rest()
+    queue.wake()
+    (changed,) = states[1].cta_nodes
+    view.cta_nodes.put(replace(changed, resource_version="3"))
+    assert queue.depth == looked_at
+
+
+def a_state(*, terms: PodTerms, capability: str = "8.0", holds: int = 1) -> ClusterView:
+    """Return a view of one node with two such GPUs."""
+    return a_world(capability, capability, terms=terms, holds=holds)

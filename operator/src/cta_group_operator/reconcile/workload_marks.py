@@ -1,5 +1,7 @@
 """Which workloads must be explained anew when something changed."""
 
+from collections.abc import Iterable
+
 from cta_group_core.names import QUOTA_OBJECT_NAME
 from cta_group_core.workload import object_name
 from cta_group_operator.ports import (
@@ -112,10 +114,23 @@ class WorkloadMarks:
             self._mark_explained(told)
 
     def _cta_node_changed(self, before: CtaNodeView | None, after: CtaNodeView | None) -> None:
-        """Have everything looked at when a node brings or takes GPUs of other sizes: arguments are fitted to them."""
+        """Have everything looked at when a node brings or takes GPUs of other sizes: arguments are fitted to them.
+
+        And the pods there that need clusters when what its GPUs are, or which of them they hold, is told otherwise.
+        """
         if _sizes(before) != _sizes(after):
             for controller in self._view.all_controllers():
                 self.mark_top(controller.ref, controller.owner)
+        if (node := after or before) is not None and _generations(before) != _generations(after):
+            self._mark_clustered(pod for pod in self._view.pods if pod.node == node.name)
+        else:
+            changed = {(namespace, name) for _, namespace, name in _holders(before) ^ _holders(after)}
+            self._mark_clustered(self._view.pods.get(name, namespace) for namespace, name in changed)
+
+    def _mark_clustered(self, pods: Iterable[PodView | None]) -> None:
+        for pod in pods:
+            if pod is not None and pod.terms.needs_clusters:
+                self.mark_top(pod.ref, pod.owner)
 
     def _workload_changed(self, before: WorkloadView | None, after: WorkloadView | None) -> None:
         """Repair what somebody else changed or deleted."""
@@ -133,3 +148,14 @@ class WorkloadMarks:
 def _sizes(node: CtaNodeView | None) -> frozenset[tuple[str, int, int, int]]:
     gpus = node.status.gpus if node is not None else ()
     return frozenset((gpu.product, gpu.capacity, gpu.memory_mib, gpu.reserve_mib) for gpu in gpus)
+
+
+def _generations(node: CtaNodeView | None) -> frozenset[tuple[str, str]]:
+    gpus = node.status.gpus if node is not None else ()
+    return frozenset((gpu.uuid, gpu.compute_capability) for gpu in gpus)
+
+
+def _holders(node: CtaNodeView | None) -> frozenset[tuple[str, str, str]]:
+    """Return the GPU, namespace and name of each pod that holds something."""
+    gpus = node.status.gpus if node is not None else ()
+    return frozenset((gpu.uuid, one.namespace, one.pod) for gpu in gpus for one in gpu.allocations)
