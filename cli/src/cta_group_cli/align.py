@@ -19,14 +19,17 @@ from cta_group_core.vllm.reading import Value
 _INPUT = "-"
 
 
-def show_alignment(file: str, gpu: str, *, reserve_mib: int, output: str | None) -> Exit:
+def show_alignment(file: str, gpu: str, *, reserve_mib: int, resource: str, output: str | None) -> Exit:
     """Print an answer for each workload of a file; raise BadInput where the file or the GPU cannot be meant."""
     try:
         profile = profile_named(gpu)
     except InvalidText as unknown:
         raise BadInput(str(unknown)) from unknown
     found = answers(
-        read_manifests(_text_of(file), _source(file)), _kind_of(profile, reserve_mib), str(profile.capability)
+        read_manifests(_text_of(file), _source(file)),
+        _kind_of(profile, reserve_mib),
+        str(profile.capability),
+        resource=resource,
     )
     facts = [one.as_json() for one in found]
     if output == "json":

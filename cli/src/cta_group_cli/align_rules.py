@@ -26,7 +26,6 @@ from cta_group_core.vllm.gpu import GpuKind
 from cta_group_core.vllm.judge import Case, Judgement, judge
 from cta_group_core.vllm.reading import Value, reading_of
 
-_RESOURCE = DEFAULT_RESOURCE_NAME
 _ENGINE = "vllm"
 
 
@@ -65,14 +64,17 @@ class WorkloadAnswer:
         }
 
 
-def answers(manifests: Manifests, kind: GpuKind, capability: str = "") -> list[WorkloadAnswer]:
+def answers(
+    manifests: Manifests, kind: GpuKind, capability: str = "", *, resource: str = DEFAULT_RESOURCE_NAME
+) -> list[WorkloadAnswer]:
     """Return the answer for each pod that the manifests describe, on one kind of GPU.
 
-    ``capability``: its compute capability, such as ``9.0``; empty where it is not known.
+    ``capability``: its compute capability, such as ``9.0``; empty where it is not known. ``resource``: what pods ask
+    for, as the chart's ``resourceName``.
     """
     found = []
     for template in manifests.templates():
-        answer = _answer(template, manifests, kind)
+        answer = _answer(template, manifests, kind, resource)
         wants = answer.groups and needs_clusters(template.annotations.get(ANNOTATION_SHAPE, ""))
         if wants and (words := degradation(kind.product, capability)):
             answer.warnings.append(words)
@@ -81,12 +83,12 @@ def answers(manifests: Manifests, kind: GpuKind, capability: str = "") -> list[W
     return found
 
 
-def _answer(template: PodTemplate, manifests: Manifests, kind: GpuKind) -> WorkloadAnswer:
+def _answer(template: PodTemplate, manifests: Manifests, kind: GpuKind, resource: str) -> WorkloadAnswer:
     answer = WorkloadAnswer(template.kind, template.namespace, template.name)
     containers = containers_of(template, manifests)
     answer.warnings += budget_warnings(template, containers)
-    asked = _asked(template, containers, answer)
-    answer.refused += _refused_requests(template, manifests, containers, asked)
+    asked = _asked(template, containers, answer, resource)
+    answer.refused += _refused_requests(template, manifests, containers, asked, resource)
     detection = detect(
         [one.facts for one in containers],
         template.labels,
@@ -97,7 +99,7 @@ def _answer(template: PodTemplate, manifests: Manifests, kind: GpuKind) -> Workl
         answer.refused += protected_variables(containers[index].facts)
         answer.warnings += misleading_variables(containers[index].facts)
     answer.groups = sum(asked.values()) or None
-    initial = (one.asks(_RESOURCE) for one in containers_of(template, manifests, "initContainers"))
+    initial = (one.asks(resource) for one in containers_of(template, manifests, "initContainers"))
     requests = [groups for groups in (*asked.values(), *initial) if groups]
     if unshaped := shape_problem(template.annotations.get(ANNOTATION_SHAPE), requests):
         answer.refused.append(unshaped)
@@ -115,7 +117,7 @@ def _answer(template: PodTemplate, manifests: Manifests, kind: GpuKind) -> Workl
         case = _case(template, manifests, containers[index], detection.found, answer)
         _fit(replace(case, kinds=[kind]), template, answer)
     else:
-        answer.warnings.append(_without_groups(containers[index]))
+        answer.warnings.append(_without_groups(containers[index], resource))
     return answer
 
 
@@ -125,20 +127,22 @@ def _describe(found: Detected, answer: WorkloadAnswer) -> None:
     answer.read = reading_of(found.arguments)
 
 
-def _without_groups(container: ManifestContainer) -> str:
+def _without_groups(container: ManifestContainer, resource: str) -> str:
     name = container.facts.name
     whole = container.limits.get(WHOLE_GPU_RESOURCE) or container.requests.get(WHOLE_GPU_RESOURCE)
     if whole is not None and container.asks(WHOLE_GPU_RESOURCE) == 0:
         return (
             f"container {name} asks for {whole} of {WHOLE_GPU_RESOURCE}, "
-            f"which is counted in whole GPUs: ask for {_RESOURCE}"
+            f"which is counted in whole GPUs: ask for {resource}"
         )
     return f"container {name} looks like vLLM and asks for no groups; its arguments were not fitted"
 
 
-def _asked(template: PodTemplate, containers: Sequence[ManifestContainer], answer: WorkloadAnswer) -> dict[int, int]:
+def _asked(
+    template: PodTemplate, containers: Sequence[ManifestContainer], answer: WorkloadAnswer, resource: str
+) -> dict[int, int]:
     """Return the groups that containers ask for, by their index; the annotation counts as admission would take it."""
-    found = {index: one.asks(_RESOURCE) for index, one in enumerate(containers) if one.asks(_RESOURCE)}
+    found = {index: one.asks(resource) for index, one in enumerate(containers) if one.asks(resource)}
     text = template.annotations.get(ANNOTATION_GROUPS)
     if found or text is None:
         return found
@@ -157,17 +161,21 @@ def _asked(template: PodTemplate, containers: Sequence[ManifestContainer], answe
 
 
 def _refused_requests(
-    template: PodTemplate, manifests: Manifests, containers: Sequence[ManifestContainer], asked: Mapping[int, int]
+    template: PodTemplate,
+    manifests: Manifests,
+    containers: Sequence[ManifestContainer],
+    asked: Mapping[int, int],
+    resource: str,
 ) -> list[str]:
     """Return what the API server and the policies of the chart refuse."""
-    given = [containers[index].facts.name for index in asked if not containers[index].asks(_RESOURCE)]
+    given = [containers[index].facts.name for index in asked if not containers[index].asks(resource)]
     initial = [
         one.asking(Role.SIDECAR if one.is_sidecar else Role.INITIAL)
         for one in containers_of(template, manifests, "initContainers")
     ]
     everyone = [*(one.asking(Role.REGULAR) for one in containers), *initial]
     annotated = given[0] if given else None
-    return refused_requests(everyone, template.annotations, _RESOURCE, annotated=annotated)
+    return refused_requests(everyone, template.annotations, resource, annotated=annotated)
 
 
 def _case(

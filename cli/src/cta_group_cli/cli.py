@@ -9,6 +9,8 @@ from cta_group_cli import help_texts
 from cta_group_cli.errors import BadInput
 from cta_group_cli.exits import Exit
 from cta_group_cli.outcome import outcome_of
+from cta_group_core.command_options import resource_name
+from cta_group_core.names import DEFAULT_RESOURCE_NAME
 from cta_group_core.slices import DEFAULT_RESERVE_MIB
 
 if TYPE_CHECKING:
@@ -85,8 +87,22 @@ def _add_align(commands: _Commands) -> None:
     align = _command(commands, "align", what_for, help_texts.ALIGN, outputs=("json", "yaml"))
     align.add_argument("-f", "--filename", required=True, metavar="FILE", help="manifest; - reads standard input")
     align.add_argument("--gpu", required=True, metavar="PROFILE", help="GPU by its short name: h100-sxm, l4, ...")
+    align.add_argument(
+        "--resource",
+        type=_resource,
+        default=DEFAULT_RESOURCE_NAME,
+        metavar="NAME",
+        help="what pods ask for, as the chart's resourceName (default: %(default)s)",
+    )
     _add_reserve(align)
     align.set_defaults(run=_run_align)
+
+
+def _resource(text: str) -> str:
+    try:
+        return resource_name(text)
+    except ValueError as wrong:
+        raise argparse.ArgumentTypeError(f"{text!r} {wrong}") from wrong
 
 
 def _add_reserve(parser: argparse.ArgumentParser) -> None:
@@ -186,7 +202,13 @@ def _run_plan(arguments: argparse.Namespace) -> Exit:
 def _run_align(arguments: argparse.Namespace) -> Exit:
     from cta_group_cli.align import show_alignment
 
-    return show_alignment(arguments.filename, arguments.gpu, reserve_mib=arguments.reserve_mib, output=arguments.output)
+    return show_alignment(
+        arguments.filename,
+        arguments.gpu,
+        reserve_mib=arguments.reserve_mib,
+        resource=arguments.resource,
+        output=arguments.output,
+    )
 
 
 def _run_doctor(arguments: argparse.Namespace) -> Exit:
