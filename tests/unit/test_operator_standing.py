@@ -111,6 +111,8 @@ def test_only_nodes_of_which_something_changed_are_counted_anew() -> None:
     after = {str(one.facts.name): one for one in snapshots.now({}).all()}
     assert {name for name in before if before[name] is not after[name]} == {"n1", "n2"}
     assert (after["n1"].in_flight, after["n2"].in_flight) == ((32,), (32,))
+    again = {str(one.facts.name): one for one in snapshots.now({}).all()}
+    assert [name for name in again if again[name] is not after[name]] == []
 
 
 def test_another_demand_leaves_what_was_found_out_about_gpus() -> None:

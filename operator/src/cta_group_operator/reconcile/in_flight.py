@@ -48,6 +48,13 @@ def pinned_nodes(terms: PodTerms) -> tuple[NodeName, ...]:
     return tuple(named)
 
 
+def _released_to(pod: PodView, promise: Promise | None) -> tuple[NodeName, ...]:
+    """Return the nodes that keep room for a pod that is bound nowhere."""
+    if not is_gated(pod):
+        return pinned_nodes(pod.terms)
+    return promise.nodes if promise is not None else ()
+
+
 class Offers:
     """Every node that publishes a CTANode and exists, in one snapshot, with decisions counted as they are made."""
 
@@ -65,14 +72,17 @@ class Offers:
 
         ``standing``: what is kept from one snapshot to the next; None: nothing.
         """
-        nodes = (standing or StandingNodes(view)).offers(room_of or view.room_of, demand)
-        self._offers = {one.facts.name: one for one in nodes}
+        standing = standing or StandingNodes(view)
+        self._offers = {one.facts.name: one for one in standing.offers(room_of or view.room_of, demand)}
         self._kept: defaultdict[NodeName, set[GpuUuid | None]] = defaultdict(set)
+        going: defaultdict[NodeName, list[PodView]] = defaultdict(list)
         for pod in view.places.nowhere():
             if not pod.is_over and not is_unclaimed(pod):
-                promise = promises.get(pod.ref.uid)
-                gated = promise.nodes if promise is not None else ()
-                self.promise(pod, gated if is_gated(pod) else pinned_nodes(pod.terms))
+                for name in _released_to(pod, promises.get(pod.ref.uid)):
+                    going[name].append(pod)
+        for name, pods in going.items():
+            if (offer := self._offers.get(name)) is not None:
+                self._offers[name] = standing.with_going(offer, pods)
 
     def all(self, avoided: Mapping[NodeName, str] = MappingProxyType({})) -> list[NodeOffer]:
         """Return the nodes as placement judges them; ``avoided`` ones are closed, with the words given."""

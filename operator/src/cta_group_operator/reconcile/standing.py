@@ -3,7 +3,7 @@
 Most nodes are as they were in the round before. Counting ten thousand pods anew in each took more than all decisions.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from cta_group_core.demand import Demand
@@ -25,12 +25,22 @@ class _Known:
     offer: NodeOffer
 
 
+@dataclass(frozen=True, slots=True)
+class _Going:
+    """A node with pods on their way there, each by its uid and version."""
+
+    alone: NodeOffer
+    going: tuple[tuple[str, str], ...]
+    together: NodeOffer
+
+
 class StandingNodes:
     """Nodes that publish a CTANode and exist, without pods that are bound nowhere."""
 
     def __init__(self, view: ClusterView) -> None:
         self._view = view
         self._known: dict[str, _Known] = {}
+        self._going: dict[str, _Going] = {}
 
     def offers(self, room_of: Callable[[CtaNodeView], Room], demand: Demand) -> list[NodeOffer]:
         """Return all of them as they are now; only those of which something changed are counted anew."""
@@ -39,7 +49,20 @@ class StandingNodes:
             for cta_node in self._view.cta_nodes
             if (node := self._view.machine_of(cta_node)) is not None
         }
-        return [one.offer for one in self._known.values()]
+        offers = [one.offer for one in self._known.values()]
+        self._going = {one.facts.name: kept for one in offers if (kept := self._going.get(one.facts.name)) is not None}
+        return offers
+
+    def with_going(self, offer: NodeOffer, pods: Sequence[PodView]) -> NodeOffer:
+        """Return one of them with pods on their way there that are bound nowhere yet: the same until either changes."""
+        name, going = offer.facts.name, tuple((pod.ref.uid, pod.resource_version) for pod in pods)
+        known = self._going.get(name)
+        if known is None or known.alone is not offer or known.going != going:
+            together = offer
+            for pod in pods:
+                together = together.promising(pod.requests, pod.terms.load(pod.groups))
+            known = self._going[name] = _Going(offer, going, together)
+        return known.together
 
     def _now(self, facts: NodeFacts, room: Room, demand: Demand) -> _Known:
         known, pods = self._known.get(facts.name), self._view.places.state_of(facts.name)
