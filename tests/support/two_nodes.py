@@ -1,5 +1,7 @@
 """Two real nodes of one H100 each, 96 groups of it held by others, and a team's Deployment with one pod a node."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -77,6 +79,15 @@ class TwoNodes:
     def _names(self) -> list[str]:
         return [pod["metadata"]["name"] for pod in self.team.pods(SERVER)]
 
+    @contextmanager
+    def kubelet_away(self) -> Iterator[None]:
+        """Stop the second node's kubelet, whose containers run on, and start it again."""
+        self.second.stop_kubelet()
+        try:
+            yield
+        finally:
+            self.second.start_kubelet()
+
     # --- what is held
     def fill(self, others: Team) -> None:
         """Have others hold 96 groups on each node."""
@@ -108,6 +119,14 @@ class TwoNodes:
             return status if numbers.items() <= status.items() else None
 
         return wait_for(look, f"the quota to tell {numbers}, not {self.quota()}", PATIENCE_SECONDS)
+
+    def wait_quota_told(self, words: str) -> None:
+        """Wait until ``kubectl cta quota`` says so of the team's quota."""
+
+        def told() -> bool:
+            return words in self.team.tools.cta("quota", "-n", self.team.namespace)
+
+        wait_for(told, f"the words {words!r}", PATIENCE_SECONDS)
 
     def wait_offered(self) -> None:
         """Wait until each node offers its GPU, and nobody holds any of it."""
