@@ -10,6 +10,7 @@ from cta_group_operator.cli_beside import check_settings_of
 from cta_group_operator.release_check import CheckSettings
 
 _EVENT = "test"
+_LEASE = "cta-group-test-lease"
 _ALWAYS = {"before-hook-creation", "hook-succeeded", "hook-failed"}
 
 
@@ -35,6 +36,7 @@ def test_the_program_is_told_what_the_release_does(scenario: str) -> None:
     told, objects = _settings(scenario), render(scenario)
     assert told.namespace == NAMESPACE
     assert told.resource_name == ("example.com/cta-group" if scenario == "hardened" else CheckSettings().resource_name)
+    assert told.lease_name in of_kind(objects, "Deployment"), "the operator's own default for its lease"
     assert told.webhook == bool(of_kind(objects, "MutatingWebhookConfiguration"))
     operators = [one for name, one in of_kind(objects, "Deployment").items() if name.endswith("-operator")]
     assert told.placement == ("--placement=on" in operators[0]["spec"]["template"]["spec"]["containers"][0]["args"])
@@ -52,8 +54,8 @@ def test_the_least_that_a_gpu_of_the_cluster_takes_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize("program", HELM_VERSIONS, ids=HELM_VERSIONS.values())
-def test_its_rights_are_three_and_go_with_the_test(program: str) -> None:
-    """It lists CTANodes and nodes, and may rehearse a pod in one namespace; no account of the release has that."""
+def test_its_rights_are_four_and_go_with_the_test(program: str) -> None:
+    """It lists CTANodes and nodes, gets one lease, and may rehearse a pod in one namespace."""
     hooks = _hooks(program=program)
     (account,) = of_kind(hooks, "ServiceAccount").values()
     assert account["metadata"]["name"] == _pod()["serviceAccountName"]
@@ -66,7 +68,13 @@ def test_its_rights_are_three_and_go_with_the_test(program: str) -> None:
         for resource in rule["resources"]
         for verb in rule["verbs"]
     }
-    assert rights == {(None, "ctanodes", "list"), (None, "nodes", "list"), ("default", "pods", "create")}
+    assert rights == {
+        (None, "ctanodes", "list"),
+        (None, "nodes", "list"),
+        (NAMESPACE, "leases", "get"),
+        ("default", "pods", "create"),
+    }
+    assert of_kind(hooks, "Role")[_LEASE]["rules"][0]["resourceNames"] == [_settings().lease_name]
     for binding in [*of_kind(hooks, "ClusterRoleBinding").values(), *of_kind(hooks, "RoleBinding").values()]:
         assert binding["roleRef"]["name"] in {*of_kind(hooks, "ClusterRole"), *of_kind(hooks, "Role")}
         assert [(one["name"], one["namespace"]) for one in binding["subjects"]] == [
@@ -103,19 +111,19 @@ def test_a_namespace_that_admission_does_not_look_at_is_not_rehearsed_in(chosen:
     """No right is given there, and the program says which value to set."""
     setting = f"helmTest.namespace={chosen}"
     assert _settings("default", setting).rehearse_in == ""
-    assert of_kind(_hooks("default", setting), "Role") == {}
+    assert of_kind(_hooks("default", setting), "Role").keys() == {_LEASE}
 
 
 def test_another_namespace_gets_the_right_alone() -> None:
     """The right to rehearse follows the value."""
-    (role,) = of_kind(_hooks("default", "helmTest.namespace=team-a"), "Role").values()
+    role = of_kind(_hooks("default", "helmTest.namespace=team-a"), "Role")["cta-group-test"]
     assert role["metadata"]["namespace"] == _settings("default", "helmTest.namespace=team-a").rehearse_in == "team-a"
 
 
 def test_without_a_webhook_no_pod_may_be_made() -> None:
     """There is nothing to rehearse for."""
     assert not _settings("minimal").webhook
-    assert of_kind(_hooks("minimal"), "Role") == {}
+    assert of_kind(_hooks("minimal"), "Role").keys() == {_LEASE}
 
 
 def test_the_job_may_as_little_as_the_operator_and_runs_where_it_does() -> None:

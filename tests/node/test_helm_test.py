@@ -17,7 +17,7 @@ _PLACES = (
     f"/apis/batch/v1/namespaces/{release.NAMESPACE}/jobs",
     f"/api/v1/namespaces/{release.NAMESPACE}/serviceaccounts",
     *(f"/apis/rbac.authorization.k8s.io/v1/{kind}" for kind in ("clusterroles", "clusterrolebindings")),
-    *(f"/apis/rbac.authorization.k8s.io/v1/namespaces/default/{kind}" for kind in ("roles", "rolebindings")),
+    *(f"/apis/rbac.authorization.k8s.io/v1/{kind}" for kind in ("roles", "rolebindings")),
 )
 
 
@@ -51,6 +51,7 @@ def test_a_release_that_works_passes_and_nothing_of_the_test_stays(tools: Tools,
     assert ended.status == 0, ended.words
     if program == "helm":  # the other one prints no log, and neither does of one that failed
         assert "comes before the webhook and is gated" in ended.words
+        assert "leads the operator" in ended.words
         assert "1 of 1 nodes with the plugin offer 1024 groups" in ended.words
     assert left(tools) == set()
     assert tools.api.items("/api/v1/namespaces/default/pods") == []

@@ -1,6 +1,7 @@
 """A cluster in memory as ``check-release`` sees it: CTANodes, Nodes, and a webhook that sees pods. For its tests."""
 
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from cta_group_core.names import GATE_PLACEMENT, LABEL_REQUESTS
@@ -13,6 +14,11 @@ RESOURCE = "nvidia.com/cta-group"
 def condition(kind: str, status: str = "True", message: str = "") -> dict[str, str]:
     """Return a condition of a CTANode."""
     return {"type": kind, "status": status, "reason": "Because", "message": message}
+
+
+def now_text() -> str:
+    """Return this moment as a Lease tells it."""
+    return datetime.now(UTC).isoformat().replace("+00:00", "Z")
 
 
 def told(**changes: Any) -> dict[str, Any]:
@@ -30,6 +36,9 @@ class WorldInMemory:
         self.machines: dict[str, Any] = {"gpu": self.machine("gpu", "128")}
         self.labels = {LABEL_REQUESTS: "true"}
         self.gates = [{"name": GATE_PLACEMENT}]
+        self.lease: dict[str, Any] = {"holderIdentity": "operator-1", "renewTime": now_text()}
+        self.renewals: list[str] = []
+        """The next times of renewal, one for each question."""
         self.failures: dict[str, ApiError] = {}
         """Raised by what is asked of a path that ends so."""
         self.rehearsed: list[tuple[str, Json]] = []
@@ -44,8 +53,12 @@ class WorldInMemory:
 
     async def get(self, path: str, query: Mapping[str, str] | None = None) -> Json:
         """Return a list in pages of one."""
-        assert query is not None
         self._fail(path)
+        if query is None:
+            assert path == "/apis/coordination.k8s.io/v1/namespaces/cta-group/leases/cta-group-operator"
+            if self.renewals:
+                self.lease["renewTime"] = self.renewals.pop(0)
+            return {"metadata": {"name": "cta-group-operator"}, "spec": self.lease}
         kept = list((self.published if path.endswith("/ctanodes") else self.machines).values())
         start = int(query.get("continue", "0"))
         more = {"continue": str(start + 1)} if len(kept) > start + 1 else {}

@@ -11,7 +11,7 @@ from cta_group_operator.cli import main
 from cta_group_operator.errors import ApiUnavailable, Forbidden, NotFound
 from cta_group_operator.ports import Json
 from cta_group_operator.release_check import CheckReport, CheckSettings, ReleaseCheck
-from release_world import RESOURCE, WorldInMemory, condition, told
+from release_world import RESOURCE, WorldInMemory, condition, now_text, told
 
 FAST = CheckSettings(timeout_seconds=0.2, pause_seconds=0.001)
 PATIENT = CheckSettings(timeout_seconds=30, pause_seconds=0.001)
@@ -99,6 +99,40 @@ async def test_a_release_without_a_webhook_rehearses_nothing() -> None:
     world = WorldInMemory()
     assert (await checked(world, CheckSettings(webhook=False))).is_well
     assert world.rehearsed == []
+
+
+@pytest.mark.parametrize(
+    ("lease", "words"),
+    [
+        ({"holderIdentity": "operator-1", "renewTime": "2026-01-01T00:00:00.000000Z"}, "since 2026-01-01T00:00:00"),
+        ({"holderIdentity": "", "renewTime": now_text()}, "nobody holds it"),
+        ({}, "nobody holds it"),
+        ({"holderIdentity": "operator-1", "renewTime": "noon"}, "since noon nobody has renewed it"),
+    ],
+)
+async def test_an_operator_that_nobody_leads(lease: dict[str, Any], words: str) -> None:
+    """Pods would be gated and never released."""
+    world = WorldInMemory()
+    world.lease = lease
+    said = await found(world)
+    assert words in said
+    assert "no replica of the operator leads" in said
+
+
+async def test_a_leader_whose_clock_differs_leads_all_the_same() -> None:
+    """Its renewal is another one at the next look."""
+    world = WorldInMemory()
+    world.renewals = ["2026-01-01T00:00:00.000000Z", "2026-01-01T00:00:01.500000Z"]
+    report = await checked(world, PATIENT)
+    assert report.is_well
+    assert "operator-1 leads the operator" in report.words()
+
+
+async def test_an_operator_that_never_led() -> None:
+    """There is no lease yet: its pods are to be looked at."""
+    world = WorldInMemory()
+    world.failures["/cta-group-operator"] = NotFound("GET .../leases/cta-group-operator: 404")
+    assert "component=operator" in await found(world)
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ def add_check_command(commands: _Commands, environment: Mapping[str, str]) -> No
     what = "tell whether a release does its work"
     options = _options_of("check-release", what, cli_texts.ABOUT_CHECK, commands, environment)
     options.add("--namespace", str, own_namespace(Settings(identity="").namespace), "namespace of the release", "NAME")
+    options.add("--lease-name", str, Settings(identity="").lease_name, "lease by which its operator leads", "NAME")
     meaning = "namespace of the rehearsed pod; empty: there is none that admission looks at, which is a finding"
     options.add("--rehearse-in", str, "default", meaning, "NAME")
     meaning = "what the rehearsed pod asks for: the least that a GPU of the cluster takes"
@@ -72,6 +73,7 @@ def check_settings_of(parsed: argparse.Namespace) -> "CheckSettings":
         kubeconfig=parsed.kubeconfig,
         resource_name=parsed.resource_name,
         namespace=parsed.namespace,
+        lease_name=parsed.lease_name,
         rehearse_in=parsed.rehearse_in,
         groups=parsed.groups,
         webhook=parsed.webhook == "on",

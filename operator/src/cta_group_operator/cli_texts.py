@@ -24,8 +24,8 @@ While the operator runs with placement on, new pods are gated anew. Exit status 
 
 ABOUT_CHECK: Final = """\
 Tell whether a release does its work: the API server answers, a pod that asks for groups comes before the webhook (a dry
-run: nothing is stored), nodes have confirmed what they offer, and their kubelets offer the same. What is not so yet may
-become so until the time is over. The chart's `helm test` runs it by itself.
+run: nothing is stored), a replica of the operator leads, nodes have confirmed what they offer, and their kubelets offer
+the same. What is not so yet may become so until the time is over. The chart's `helm test` runs it by itself.
 
   helm test cta-group --namespace cta-group
   cta-group-operator check-release --kubeconfig ~/.kube/config       with your own rights

@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -16,18 +17,19 @@ from cta_group_core.compatibility.findings import Finding, Severity
 from cta_group_core.names import DEFAULT_RESOURCE_NAME, LABEL_COMPONENT
 from cta_group_operator.adapters.connection import load_connection
 from cta_group_operator.adapters.kube import KubeClient
-from cta_group_operator.errors import ApiError
+from cta_group_operator.errors import ApiError, NotFound
 from cta_group_operator.listing import items
 from cta_group_operator.ports import Json
 from cta_group_operator.release_check_rules import (
     Rehearsal,
     Release,
     groups_offered,
+    leader_finding,
     node_findings,
     refusal_finding,
     rehearsal_findings,
 )
-from cta_group_operator.resources import CTA_NODES, NODES, PODS
+from cta_group_operator.resources import CTA_NODES, LEASES, NODES, PODS
 
 _RIGHTS: Final = "helm test again, which makes the rights of its account anew"
 _KINDS: Final = (
@@ -58,6 +60,8 @@ class CheckSettings:
     resource_name: str = DEFAULT_RESOURCE_NAME
     namespace: str = "cta-group"
     """Of the release."""
+    lease_name: str = "cta-group-operator"
+    """By which one replica of its operator leads."""
     rehearse_in: str = "default"
     """Namespace of the rehearsed pod; empty: admission looks at none that is known."""
     groups: int = 8
@@ -110,6 +114,7 @@ class ReleaseCheck:
     def __init__(self, api: CheckedCluster, settings: CheckSettings) -> None:
         self._api = api
         self._settings = settings
+        self._first_renewal: str | None = None
 
     async def run(self) -> CheckReport:
         """Return the first report without a finding, or the last one."""
@@ -122,9 +127,22 @@ class ReleaseCheck:
         return report
 
     async def _look(self) -> CheckReport:
-        nodes = await self._nodes()
         admission = await self._admission() if self._settings.webhook else CheckReport()
-        return CheckReport([*admission.findings, *nodes.findings], [*admission.seen, *nodes.seen])
+        parts = [admission, await self._leader(), await self._nodes()]
+        findings = [finding for part in parts for finding in part.findings]
+        return CheckReport(findings, [words for part in parts for words in part.seen])
+
+    async def _leader(self) -> CheckReport:
+        try:
+            lease = await self._api.get(LEASES.path(self._settings.namespace, self._settings.lease_name))
+        except NotFound as none:
+            return CheckReport([refusal_finding("lease", none, self._settings.release.look("operator"))])
+        except ApiError as error:
+            return CheckReport([refusal_finding("lease", error, _RIGHTS)])
+        if wrong := leader_finding(self._settings.release, lease, self._first_renewal, datetime.now(UTC)):
+            self._first_renewal = self._first_renewal or lease["spec"].get("renewTime")
+            return CheckReport([wrong])
+        return CheckReport(seen=[f"{lease['spec']['holderIdentity']} leads the operator"])
 
     async def _nodes(self) -> CheckReport:
         try:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Final
 
 from pydantic import ValidationError
@@ -14,6 +15,8 @@ from cta_group_operator.errors import ApiError, Forbidden, NotFound, Rejected
 from cta_group_operator.ports import Json
 
 _SHOWN_NODES: Final = 5
+_RENEWED_SECONDS: Final = 15.0
+"""Longer than a leader's silence lasts until another replica leads."""
 _UNREACHED: Final = "failed calling webhook"
 """In the API server's words where `failurePolicy` is Fail."""
 _PARTS: Final = {
@@ -65,6 +68,32 @@ def rehearsal_findings(release: Release, rehearsal: Rehearsal) -> Iterator[Findi
             f"see that every operator pod is of this release ({release.look('operator')}), and which other webhook "
             "takes gates off (kubectl get mutatingwebhookconfigurations)",
         )
+
+
+def leader_finding(release: Release, lease: Json, first_seen: str | None, now: datetime) -> Finding | None:
+    """Return what is wrong when this is the operator's ``lease``, None while somebody renews it.
+
+    It is renewed every other second. Where the clocks of pod and operator differ, ``first_seen`` tells: the time of the
+    renewal that was seen first, which is another one by now.
+    """
+    spec = lease.get("spec") or {}
+    renewed, holder = spec.get("renewTime"), spec.get("holderIdentity")
+    if holder and renewed and (renewed != (first_seen or renewed) or _is_recent(renewed, now)):
+        return None
+    told = f"since {renewed} nobody has renewed it" if renewed and holder else "nobody holds it"
+    return Finding(
+        Severity.ERROR,
+        f"lease {lease['metadata']['name']}",
+        f"{told}, so no replica of the operator leads: gated pods are not released, quotas not kept",
+        f"see why its pods do not come to lead: {release.look('operator')}, and their logs",
+    )
+
+
+def _is_recent(renewed: str, now: datetime) -> bool:
+    try:
+        return abs((now - datetime.fromisoformat(renewed)).total_seconds()) < _RENEWED_SECONDS
+    except (ValueError, TypeError):
+        return False
 
 
 def refusal_finding(subject: str, refused: ApiError, remedy: str) -> Finding:
