@@ -2,8 +2,8 @@
 
 Prints JSON and writes it to build/bench-operator.json: the spread of each figure, and whether its limit was kept. The
 control plane is real, KWOK plays nodes and pods, this program plays the plugins; the operator is a process as in its
-image. Everything shares this machine. In a cluster the control plane and the nodes have machines of their own, so here
-they stand back for the operator (nice), and a floor that is asked the same tells what the machine adds to an answer.
+image. Everything shares this machine. In a cluster the control plane and the nodes have machines of their own; with
+``--nice`` they stand back for the operator here. A floor that is asked the same tells what the machine adds to an answer.
 Its load is told with the figures; those in processor time hold on a busy one too.
 
 ``--nodes 50 --workloads 50 --pods 500 --seconds 15`` is a try of some minutes.
@@ -31,7 +31,6 @@ from subjects import ROOT
 
 _NODES_DECIDED, _DECISIONS = 1000, 1000
 _QUESTIONS_A_SECOND = 20.0
-_NICENESS = 5
 
 
 async def first_start(operators: Operators, figures: Figures) -> Operator:
@@ -148,6 +147,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--rate", type=float, default=20.0, help="pods that are created a second, beside those")
     parser.add_argument("--seconds", type=float, default=120.0, help="for how long")
     parser.add_argument("--seed", type=int, default=1, help="of sizes and of how full nodes are")
+    parser.add_argument(
+        "--nice", type=int, default=0, help="of the control plane; beside other work it starves above 0"
+    )
     return parser.parse_args()
 
 
@@ -156,7 +158,7 @@ async def in_cluster(asked: argparse.Namespace, figures: Figures) -> None:
     async with running_cluster(Size(asked.nodes, asked.workloads, asked.pods)) as cluster:
         since = time.monotonic()
         await cluster.fill()
-        children_give_way(_NICENESS)
+        children_give_way(asked.nice)
         figures.add("cluster_filled_s", time.monotonic() - since)
         await _measure(cluster, asked, figures)
 
