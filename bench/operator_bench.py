@@ -3,7 +3,7 @@
 Prints JSON and writes it to build/bench-operator.json: the spread of each figure, and whether its limit was kept. The
 control plane is real, KWOK plays nodes and pods, this program plays the plugins; the operator is a process as in its
 image. Everything shares this machine. In a cluster the control plane and the nodes have machines of their own; with
-``--nice`` they stand back for the operator here. A floor that is asked the same tells what the machine adds to an answer.
+``--nice`` they stand back for the operator here. A floor that is asked the same tells what the machine adds.
 Its load is told with the figures; those in processor time hold on a busy one too.
 
 ``--nodes 50 --workloads 50 --pods 500 --seconds 15`` is a try of some minutes.
@@ -148,7 +148,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=120.0, help="for how long")
     parser.add_argument("--seed", type=int, default=1, help="of sizes and of how full nodes are")
     parser.add_argument(
-        "--nice", type=int, default=0, help="of the control plane; beside other work it starves above 0"
+        "--nice", type=int, default=0, help="of the control plane; above 0 it starves beside other work"
     )
     return parser.parse_args()
 
