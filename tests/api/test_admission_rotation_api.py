@@ -25,7 +25,8 @@ from registered_operator import SECRET, WEBHOOKS, Registration, registered_opera
 __all__ = ["kinds", "operator_kubeconfig"]
 
 _PATIENCE_SECONDS = 120.0
-_FLAGS = ("--webhook-propagation-seconds=3", "--webhook-overlap-seconds=3", "--webhook-poll-seconds=1")
+_FLAGS = ("--webhook-propagation-seconds=5", "--webhook-overlap-seconds=5", "--webhook-poll-seconds=1")
+"""Long enough that whoever must take notice has, on a machine that is busy."""
 _SECONDS_TO_GO = 12.0
 _NAMES = EndpointSettings.of(Settings(identity="")).server_names
 
