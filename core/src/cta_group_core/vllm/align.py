@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from cta_group_core.vllm.arguments import Arguments
 from cta_group_core.vllm.edit import ways_in
 from cta_group_core.vllm.plan import Server, Setting, plan
+from cta_group_core.vllm.shown import shown
 from cta_group_core.vllm.words import Form
 
 
@@ -81,20 +82,20 @@ def _by_hand(
         tuple(map(_edit, wanted)),
         tuple(command),
         tuple(args),
-        not_patchable=f"{obstacle}; add {flags} to vLLM's arguments" if wanted else "",
+        not_patchable=f"{shown(obstacle)}; add {flags} to vLLM's arguments" if wanted else "",
         warnings=warnings,
     )
 
 
 def _edit(setting: Setting) -> Edit:
-    return Edit(
-        setting.flag.value, setting.given.text if setting.given is not None else None, setting.value, setting.why
-    )
+    given = setting.given.text if setting.given is not None else None
+    return Edit(setting.flag.value, None if given is None else shown(given), setting.value, setting.why)
 
 
 def _warnings(arguments: Arguments) -> tuple[str, ...]:
     hidden = [
-        f"values from {source} are not seen; flags on the command line win over it" for source in arguments.hidden
+        f"values from {shown(source)} are not seen; flags on the command line win over it"
+        for source in arguments.hidden
     ]
     return (*hidden, *(f"vLLM arguments: {problem}" for problem in arguments.problems))
 

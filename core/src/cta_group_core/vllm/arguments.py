@@ -8,6 +8,7 @@ from cta_group_core.errors import InvalidText
 from cta_group_core.vllm.config_file import config_of, with_config
 from cta_group_core.vllm.flags import Flag
 from cta_group_core.vllm.scan import Occurrence, Other, Problem, scan
+from cta_group_core.vllm.shown import shown
 from cta_group_core.vllm.structure import config_problem, model_words, structural_problems
 from cta_group_core.vllm.surroundings import NOTHING, Surroundings
 from cta_group_core.vllm.values import Utilization, human_int, model_length, plain_int
@@ -82,8 +83,8 @@ class Arguments:
             return Reading()
         text = found.text or ""
         if found.unresolved:
-            told = f"{found.spelling} {text}: kubelet fills it in when the container starts"
-            return Reading(found, unreadable=told if "$(" in text else f"{found.spelling} {text}: a shell fills it in")
+            who = "kubelet fills it in when the container starts" if "$(" in text else "a shell fills it in"
+            return Reading(found, unreadable=f"{found.spelling} {shown(text)}: {who}")
         try:
             return Reading(found, parse(text))
         except InvalidText as invalid:
@@ -107,6 +108,7 @@ _CONVERSIONS: Mapping[Flag, Callable[[str], object]] = {
             Flag.DATA_PARALLEL_SIZE,
             Flag.DATA_PARALLEL_SIZE_LOCAL,
             Flag.DATA_PARALLEL_RANK,
+            Flag.PREFILL_CONTEXT_PARALLEL_SIZE,
         ),
         plain_int,
     ),

@@ -18,6 +18,7 @@ from cta_group_core.vllm.gpu import GpuKind
 from cta_group_core.vllm.memory import for_weights_and_cache_mib
 from cta_group_core.vllm.model_size import ModelSize
 from cta_group_core.vllm.plan import Server, cache_room_mib
+from cta_group_core.vllm.shown import shown
 
 SHORTEST_START_SECONDS = 240
 """Twice the cold start that was measured."""
@@ -50,7 +51,7 @@ class Probes:
 def protected_variables(container: ContainerFacts) -> list[str]:
     """Refuse variables that would replace the slice's own."""
     return [
-        f"container {container.name} sets {name}: it would replace what the slice is made of; remove the variable"
+        f"container {container.name} sets {shown(name)}: it would replace what the slice is made of; remove it"
         for name in container.surroundings.variables
         if name in PROTECTED_ENV or name.startswith(PROTECTED_ENV_PREFIXES)
     ]
@@ -110,7 +111,7 @@ def judge_weights(server: Server, kinds: Sequence[GpuKind], *, fits_length: bool
 
     ``fits_length``: vLLM is told to take the longest context that fits.
     """
-    size, model = server.size, server.arguments.model
+    size, model = server.size, shown(server.arguments.model or "")
     if size is None:
         return WeightsAnswer()
     room = cache_room_mib(server) + size.weights_mib

@@ -36,6 +36,7 @@ class Flag(StrEnum):
     DATA_PARALLEL_SIZE = "--data-parallel-size"
     DATA_PARALLEL_SIZE_LOCAL = "--data-parallel-size-local"
     DATA_PARALLEL_RANK = "--data-parallel-rank"
+    PREFILL_CONTEXT_PARALLEL_SIZE = "--prefill-context-parallel-size"
 
 
 ALIASES = {
@@ -45,6 +46,7 @@ ALIASES = {
     "-dp": Flag.DATA_PARALLEL_SIZE,
     "-dpl": Flag.DATA_PARALLEL_SIZE_LOCAL,
     "-dpn": Flag.DATA_PARALLEL_RANK,
+    "-pcp": Flag.PREFILL_CONTEXT_PARALLEL_SIZE,
 }
 """Other spellings of the flags above."""
 

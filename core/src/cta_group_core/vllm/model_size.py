@@ -2,19 +2,23 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cta_group_core.vllm.arguments import Arguments
+from cta_group_core.vllm.shown import shown
 
 _MIB = 2**20
 _BILLION = 1_000_000_000
 # `8B`, `0.6b`, `8x7B`, `270m`; not the active part of a mixture (`A3B`), nor a part of a word (`v2beta`).
-_COUNT = re.compile(r"(?<![A-Za-z0-9.])(?:(\d+)x)?(\d+(?:\.\d+)?)([bBmM])(?![A-Za-z0-9])")
+_COUNT = re.compile(r"(?<![A-Za-z0-9.])(?:(\d{1,4})x)?(\d{1,6}(?:\.\d{1,6})?)([bBmM])(?![A-Za-z0-9])", re.ASCII)
 _QUARTER_BYTES = re.compile(r"awq|gptq|int4|w4a16|4bit|nvfp4|mxfp4|fp4|bnb|bitsandbytes|gpt-oss|q4_", re.IGNORECASE)
 _ONE_BYTE = re.compile(r"fp8|int8|w8a8|8bit|q8_", re.IGNORECASE)
 # Of the layers that every 4-bit format leaves in 16 bits, and of scales.
 _FOUR_BITS_TENTHS = 6
+_OFFLOADED_GIB = "--cpu-offload-gb"
+_CHANGES_SIZE = frozenset({"--hf-overrides", "--offload-backend", "--offload-group-size", "--offload-num-in-group"})
+"""Flags that make a model other than its config.json says, or keep an unknown part of it off the GPU."""
 _LAYERS_BY_BILLIONS = ((5, 36), (9, 40), (16, 48), (35, 64), (80, 80))
 _MOST_LAYERS = 96
 
@@ -37,13 +41,33 @@ class ModelSize:
 
 def size_of(arguments: Arguments, config: Mapping[str, Any] | None = None) -> ModelSize | None:
     """Return the size of the model that is served; None when nothing tells it."""
+    size = _whole_size(arguments, config)
+    return None if size is None else _on_gpu(size, arguments)
+
+
+def _whole_size(arguments: Arguments, config: Mapping[str, Any] | None) -> ModelSize | None:
     tenths = _tenths_of_bytes(arguments)
     if config is not None:
         try:
             return _from_config(config, tenths)
-        except (KeyError, TypeError, ValueError, ZeroDivisionError):
+        except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError):
             pass  # not the shape of a decoder; the name may tell
     return _from_name(arguments.model, tenths) if arguments.model and arguments.model_known else None
+
+
+def _on_gpu(size: ModelSize, arguments: Arguments) -> ModelSize:
+    """Take off what the arguments leave in the host's memory; where they say no amount, nothing is exact any more."""
+    given = {one.name: one.values for one in arguments.others}
+    exact = size.exact and not _CHANGES_SIZE & given.keys()
+    if _OFFLOADED_GIB not in given:
+        return replace(size, exact=exact)
+    text = (given[_OFFLOADED_GIB] or ("",))[0]
+    try:
+        offloaded_mib = max(0, int(float(text) * 1024))
+    except (ValueError, OverflowError):
+        return replace(size, exact=False)
+    known = f"{size.known}, {_OFFLOADED_GIB}={shown(text)} leaves the rest to the host"
+    return replace(size, weights_mib=max(0, size.weights_mib - offloaded_mib), known=known, exact=exact)
 
 
 def _tenths_of_bytes(arguments: Arguments) -> int:

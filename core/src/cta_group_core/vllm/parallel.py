@@ -13,6 +13,7 @@ _SIZES = (
     Flag.PIPELINE_PARALLEL_SIZE,
     Flag.DATA_PARALLEL_SIZE,
     Flag.DATA_PARALLEL_SIZE_LOCAL,
+    Flag.PREFILL_CONTEXT_PARALLEL_SIZE,
 )
 _SPANNING = frozenset({"--nnodes", "--node-rank", "--headless", "--master-addr"})
 
@@ -24,6 +25,7 @@ class Ranks:
     tensor: int
     pipeline: int
     data: int
+    prefill_context: int = 1
     certain: bool = True
     """False where a size may be given that cannot be read here."""
     spans_pods: bool = False
@@ -32,10 +34,11 @@ class Ranks:
     @property
     def total(self) -> int:
         """GPUs that the pod needs, one a rank."""
-        return self.tensor * self.pipeline * self.data
+        return self.tensor * self.pipeline * self.data * self.prefill_context
 
     def __str__(self) -> str:
         sizes = {"tensor": self.tensor, "pipeline": self.pipeline, "data": self.data}
+        sizes["prefill context"] = self.prefill_context
         return ", ".join(f"{kind} parallel size {size}" for kind, size in sizes.items() if size > 1) or "one rank"
 
 
@@ -49,6 +52,7 @@ def ranks_of(arguments: Arguments) -> Ranks:
         tensor=_size(arguments, Flag.TENSOR_PARALLEL_SIZE),
         pipeline=_size(arguments, Flag.PIPELINE_PARALLEL_SIZE),
         data=_local_data_size(arguments),
+        prefill_context=_size(arguments, Flag.PREFILL_CONTEXT_PARALLEL_SIZE),
         certain=arguments.line.readable and not arguments.hidden and not any(one.unreadable for one in readings),
         spans_pods="ray" in backends or any(one.name in _SPANNING for one in arguments.others),
     )

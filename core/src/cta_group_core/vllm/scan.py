@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from cta_group_core.vllm.flags import ALIASES, ARITIES, Arity, Flag, Spelling, resolve
+from cta_group_core.vllm.shown import shown
 from cta_group_core.vllm.word import Word
 
 _NEGATIVE_NUMBER = re.compile(r"-\d+|-\d*\.\d+")
@@ -63,7 +64,7 @@ class Problem:
     """True when every vLLM ends with an error here."""
 
     def __str__(self) -> str:
-        return f"{self.word!r}: {self.reason}"
+        return f"{shown(self.word)!r}: {shown(self.reason)}"
 
 
 @dataclass(slots=True)

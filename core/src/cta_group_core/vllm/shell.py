@@ -38,7 +38,10 @@ class Script:
 def run_through(script: str, surroundings: Surroundings, parameters: Sequence[Word] = ()) -> Script:
     """Return the commands of a script. ``parameters`` are its ``$1`` and the following. Never raises."""
     found = Script()
-    _Reader(Variables(surroundings, parameters), found).read(script, depth=0)
+    try:
+        _Reader(Variables(surroundings, parameters), found).read(script, depth=0)
+    except RecursionError:
+        return Script(trouble="its expressions are nested too deeply")
     return found
 
 

@@ -56,7 +56,9 @@ def expand_references(text: str, variables: Mapping[str, str | None]) -> Expande
             return match.group(0)
         return value
 
-    return Expanded(_NAME.sub(replaced, text), tuple(unresolved))
+    # Without a ")" behind it a "$(" is none; looking for one from each of many would take hours.
+    end = text.rfind(")") + 1
+    return Expanded(_NAME.sub(replaced, text[:end]) + text[end:].replace("$$", "$"), tuple(unresolved))
 
 
 def resolve_variables(given: Iterable[tuple[str, str | None]]) -> dict[str, str | None]:

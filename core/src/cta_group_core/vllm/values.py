@@ -6,11 +6,14 @@ from decimal import ROUND_CEILING, Decimal, InvalidOperation
 from typing import Self
 
 from cta_group_core.errors import InvalidText
+from cta_group_core.vllm.shown import shown
 
 _SUFFIXED = re.compile(r"(\d+(?:\.\d+)?)([kKmMgGtT])")
 _DECIMAL = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BINARY = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _STEPS = 10_000
+_ENDLESS = 10**18
+"""More than any vLLM can have of anything; Python prints no number of more than 4300 digits."""
 
 
 def human_int(text: str) -> int:
@@ -20,11 +23,20 @@ def human_int(text: str) -> int:
     if suffixed is None:
         return plain_int(stripped)
     number, suffix = suffixed.groups()
+    if suffix in _BINARY and "." in number:
+        raise InvalidText(
+            f"{shown(text)!r}: vLLM allows no decimals before {suffix}; {shown(number)}{suffix.lower()} is decimal"
+        )
     if suffix in _DECIMAL:
-        return int(Decimal(number) * _DECIMAL[suffix])
-    if "." in number:
-        raise InvalidText(f"{text!r}: vLLM allows no decimals before {suffix}; {number}{suffix.lower()} is decimal")
-    return int(number) * _BINARY[suffix]
+        return _counted(int(Decimal(number) * _DECIMAL[suffix]), text)
+    return plain_int(number) * _BINARY[suffix]
+
+
+def _counted(number: int, text: str) -> int:
+    """Return a number that can be one of tokens, bytes or processes; what is reckoned with it stays printable."""
+    if abs(number) >= _ENDLESS:
+        raise InvalidText(f"{shown(text)!r} is not a whole number below 10^18")
+    return number
 
 
 def model_length(text: str) -> int | None:
@@ -35,9 +47,9 @@ def model_length(text: str) -> int | None:
 def plain_int(text: str) -> int:
     """Read a whole number; raise InvalidText."""
     try:
-        return int(text)
+        return _counted(int(text), text)
     except ValueError:
-        raise InvalidText(f"{text!r} is not a whole number") from None
+        raise InvalidText(f"{shown(text)!r} is not a whole number below 10^18") from None
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -54,7 +66,7 @@ class Utilization:
         """
         value = _number(text)
         if not 0 < value <= 1:
-            raise InvalidText(f"{text!r}: a share of the GPU's memory is above 0 and at most 1")
+            raise InvalidText(f"{shown(text)!r}: a share of the GPU's memory is above 0 and at most 1")
         return cls(int((value * _STEPS).to_integral_value(ROUND_CEILING)))
 
     @classmethod
@@ -74,7 +86,7 @@ def _number(text: str) -> Decimal:
     try:
         value = Decimal(text.strip())
     except InvalidOperation:
-        raise InvalidText(f"{text!r} is not a number") from None
+        raise InvalidText(f"{shown(text)!r} is not a number") from None
     if not value.is_finite():
-        raise InvalidText(f"{text!r} is not a number")
+        raise InvalidText(f"{shown(text)!r} is not a number")
     return value

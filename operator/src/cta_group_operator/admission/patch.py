@@ -1,9 +1,12 @@
 """JSON patches (RFC 6902) of a pod: members are added below parents that exist or are made first."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from cta_group_operator.admission.pod import Pod
+
+_MOST_BYTES: Final = 256 * 1024
+"""Of all annotations of an object, keys and values (Kubernetes, ``TotalAnnotationSizeLimitB``)."""
 
 
 class PodPatch:
@@ -27,16 +30,22 @@ class PodPatch:
         self._add(f"/metadata/labels/{escape(key)}", value)
 
     def annotate(self, key: str, value: str | None) -> None:
-        """Set an annotation unless it has that value; None takes it away."""
+        """Set an annotation unless it has that value; None takes it away.
+
+        One for which there is no room beside the pod's own is left out: the API server would refuse the pod.
+        """
         if (self._annotations or {}).get(key) == value:
             return
         if value is None:
             self.operations.append({"op": "remove", "path": f"/metadata/annotations/{escape(key)}"})
             self._annotations = {name: text for name, text in (self._annotations or {}).items() if name != key}
             return
+        annotations = {**(self._annotations or {}), key: value}
+        if _bytes_of(annotations) > _MOST_BYTES:
+            return
         if self._annotations is None:
             self._add("/metadata/annotations", {})
-        self._annotations = {**(self._annotations or {}), key: value}
+        self._annotations = annotations
         self._add(f"/metadata/annotations/{escape(key)}", value)
 
     def gate(self, name: str) -> None:
@@ -73,10 +82,11 @@ class PodPatch:
         """Add words at the end of an environment variable of a container; one that is not there is made."""
         env = self._containers[index].env
         path = f"/spec/containers/{index}/env"
-        for place, variable in enumerate(env or ()):
-            if variable.name == name:
-                self._add(f"{path}/{place}/value", f"{variable.value} {words}" if variable.value else words)
-                return
+        last = max((place for place, variable in enumerate(env or ()) if variable.name == name), default=None)
+        if env is not None and last is not None:  # of two with one name the last counts
+            value = env[last].value
+            self._add(f"{path}/{last}/value", f"{value} {words}" if value else words)
+            return
         if env is None:
             self._add(path, [])
         self._add(f"{path}/-", {"name": name, "value": words})
@@ -99,6 +109,10 @@ def _word_operations(before: Sequence[str], after: Sequence[str]) -> Iterator[tu
             yield "add", "-", word
         elif before[place] != word:
             yield "replace", str(place), word
+
+
+def _bytes_of(annotations: Mapping[str, str]) -> int:
+    return sum(len(text.encode(errors="replace")) for pair in annotations.items() for text in pair)
 
 
 def escape(key: str) -> str:

@@ -61,13 +61,15 @@ class Answer:
 
 _REVIEWS = msgspec.json.Decoder(Review)
 _PODS = msgspec.json.Decoder(Pod)
+_UNDECODED = (msgspec.MsgspecError, RecursionError)
+"""The latter for what is nested deeper than Python goes, also in a field that is skipped."""
 
 
 def read_review(body: bytes) -> Request:
     """Return the question in an HTTP body; raises BadReview with a sentence."""
     try:
         review = _REVIEWS.decode(body)
-    except msgspec.MsgspecError as bad:
+    except _UNDECODED as bad:
         raise BadReview(f"not an AdmissionReview: {bad}") from bad
     if review.kind != _KIND or review.api_version != _GROUP_VERSION:
         raise BadReview(f"{review.api_version or '?'} {review.kind or '?'}: only {_GROUP_VERSION} {_KIND} is answered")
@@ -82,7 +84,7 @@ def read_pod(request: Request) -> Pod | None:
         return None
     try:
         return _PODS.decode(request.object)
-    except msgspec.MsgspecError as bad:
+    except _UNDECODED as bad:
         raise BadReview(f"the object is not a pod: {bad}") from bad
 
 
