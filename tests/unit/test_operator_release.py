@@ -92,6 +92,12 @@ def test_terms_that_are_there_each_get_the_best_node() -> None:
     assert PREFERRED not in after
 
 
+def test_an_empty_term_is_left_alone() -> None:
+    """It holds for no node, and the API server refuses whoever adds to it."""
+    terms = released(pod({"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{}, ZONE]}}}))
+    assert terms["spec"]["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"] == [{}, {**ZONE, **NAMED}]
+
+
 @pytest.mark.parametrize("annotations", [None, {"a/b": "kept"}])
 def test_gate_and_annotation(annotations: Json | None) -> None:
     """Only our gate is taken off, and the nodes are noted beside the annotations that are there."""

@@ -127,3 +127,22 @@ def test_another_demand_leaves_what_was_found_out_about_gpus() -> None:
     (after,) = snapshots.now({}).all()
     assert (before.demand.asked.groups, after.demand.asked.groups) == (0, 64)
     assert after.glance is glance
+
+
+def test_what_an_earlier_pod_of_the_name_holds_is_not_the_new_ones() -> None:
+    """A larger pod of the same name on the same node is on its way until the node reports what it asks for."""
+    view = a_view()
+    a_node(view, "n", 96, tenants=[Allocation(namespace=SPACE, pod="web-0", container="c", groups=32, memory_mib=1)])
+    larger = a_pod("web-0", 64, gates=(), node=NodeName("n"))
+    view.pods.put(larger)
+    assert [one.in_flight for one in Offers(view, {}).all()] == [(64,)]
+    view.pods.put(replace(larger, resource_version="2", phase="Running"))
+    assert [one.in_flight for one in Offers(view, {}).all()] == [()]
+
+
+def test_a_pod_that_goes_before_it_is_bound_keeps_no_room() -> None:
+    """Nobody binds a pod that is being deleted, and somebody's finalizer may keep it for long."""
+    view = a_view()
+    a_node(view, "n", 128)
+    view.pods.put(a_pod("stays", 96, gates=(), terms=on("n"), deleting=True))
+    assert [one.in_flight for one in Offers(view, {}).all()] == [()]

@@ -11,6 +11,7 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
+from cta_group_core.bounded import Text
 from cta_group_core.errors import ContradictoryGpu
 from cta_group_core.ids import GpuUuid, parse_gpu_uuid
 from cta_group_core.names import CONDITION_REGISTERED
@@ -58,7 +59,7 @@ class Condition(ApiModel):
     type: str
     status: ConditionStatus
     reason: str
-    message: str = ""
+    message: Text = ""
     last_transition_time: str | None = None
     """RFC 3339, set when ``status`` changed."""
 
@@ -195,6 +196,14 @@ class NodeStatus(ApiModel):
     largest_fit: int = 0
     conditions: tuple[Condition, ...] = ()
     gpus: tuple[GpuStatus, ...] = ()
+
+    @model_validator(mode="after")
+    def _gpus_are_several(self) -> Self:
+        """Refuse what no rule can use: a GPU that offers or has given groups needs a UUID, and of its own."""
+        named = [gpu.gpu_uuid for gpu in self.gpus if gpu.capacity or gpu.allocations]
+        if twice := sorted({uuid for uuid in named if named.count(uuid) > 1}):
+            raise ContradictoryGpu(f"{twice[0]}: {named.count(twice[0])} GPUs of one node cannot have the same UUID")
+        return self
 
     @property
     def registration_problem(self) -> str:

@@ -6,9 +6,11 @@ It is enforced by ordinary ResourceQuota objects, one in each namespace; how the
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import Annotated, Final
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
+from cta_group_core.bounded import Count
 from cta_group_core.nodes import ApiModel, Condition
 from cta_group_core.selectors import LabelSelector
 
@@ -69,30 +71,39 @@ class QuotaSpec(ApiModel):
         return self.namespace_selector is not None and self.namespace_selector.matches(labels)
 
 
+SHARES_MOST: Final = 5000
+"""``maxItems`` of ``crds/``. Groups, use and limits of a quota are over all its namespaces all the same."""
+
+
 class NamespaceShare(ApiModel):
     """The part of a quota that one namespace has."""
 
     name: str
-    hard: int
-    used: int
-    pending: int = 0
+    hard: Count
+    used: Count
+    pending: Count = 0
     """Groups of pods that this share keeps from being created."""
+
+
+def _first_shares(shares: tuple[NamespaceShare, ...]) -> tuple[NamespaceShare, ...]:
+    return shares[:SHARES_MOST]
 
 
 class QuotaStatus(ApiModel):
     """What the operator observes; written by it alone."""
 
     observed_generation: int | None = None
-    groups: int = 0
-    used: int = 0
-    pending: int = 0
-    uncharged: int = 0
+    groups: Count = 0
+    used: Count = 0
+    pending: Count = 0
+    uncharged: Count = 0
     """Groups that GPUs hold for its pods and ``used`` leaves out: these pods should be gone, and are not."""
-    borrowed: int = 0
+    borrowed: Count = 0
     """Groups above its own that it may give its namespaces now."""
-    lent: int = 0
+    lent: Count = 0
     """Groups of its own that others of the cohort may give theirs now."""
-    namespaces: tuple[NamespaceShare, ...] = ()
+    namespaces: Annotated[tuple[NamespaceShare, ...], AfterValidator(_first_shares)] = ()
+    """The first :data:`SHARES_MOST` by name."""
     conditions: tuple[Condition, ...] = ()
 
 

@@ -5,6 +5,7 @@ The operator writes it and people read it; its sentences are made in :mod:`cta_g
 
 import hashlib
 
+from cta_group_core.bounded import Count, Text
 from cta_group_core.nodes import ApiModel, Condition
 
 CONDITION_ADMISSIBLE = "Admissible"
@@ -40,8 +41,8 @@ class WorkloadOwner(ApiModel):
 class CeilingStatus(ApiModel):
     """The most that an autoscaler may ask for."""
 
-    replicas: int
-    groups: int
+    replicas: Count
+    groups: Count
     set_by: str
     """Kind and name of the autoscaler."""
 
@@ -49,9 +50,9 @@ class CeilingStatus(ApiModel):
 class RolloutStatus(ApiModel):
     """What a rollout may need beside the pods that run."""
 
-    surge_replicas: int
-    surge_groups: int
-    unavailable_replicas: int
+    surge_replicas: Count
+    surge_groups: Count
+    unavailable_replicas: Count
     """Pods that may be missing meanwhile."""
 
 
@@ -59,16 +60,16 @@ class MemoryPlan(ApiModel):
     """What vLLM's memory comes to in the slice that a pod has on one product. MiB."""
 
     product: str
-    slice_mib: int
-    context_mib: int
+    slice_mib: Count
+    context_mib: Count
     """Of the CUDA context."""
-    reserve_mib: int
+    reserve_mib: Count
     """Left for CUDA graphs and warm-up, which vLLM does not count."""
     utilization: str
     """The largest ``--gpu-memory-utilization`` that starts there, four decimals at most."""
-    weights_mib: int | None = None
+    weights_mib: Count | None = None
     """None: the model's size is not known."""
-    cache_mib: int | None = None
+    cache_mib: Count | None = None
     """What is left for the KV cache with that share."""
 
 
@@ -102,20 +103,20 @@ class BudgetStatus(ApiModel):
     wanted: str
     """The budget with every quantile written out; as it was written where it is none."""
     measured: tuple[BudgetMeasured, ...] = ()
-    recommended_groups: int | None = None
+    recommended_groups: Count | None = None
     """Groups that a pod should ask for; None where groups are not the answer, or it is not known."""
-    advice: str = ""
+    advice: Text = ""
 
 
 class WorkloadStatus(ApiModel):
     """What the operator observes."""
 
     owner: WorkloadOwner
-    message: str
+    message: Text
     """One sentence that answers why the workload is not running, or says that it is."""
-    groups_per_pod: int = 0
-    replicas_wanted: int = 0
-    replicas_running: int = 0
+    groups_per_pod: Count = 0
+    replicas_wanted: Count = 0
+    replicas_running: Count = 0
     ceiling: CeilingStatus | None = None
     rollout: RolloutStatus | None = None
     server: ServerStatus | None = None

@@ -75,8 +75,8 @@ class AffinityShape:
     has_affinity: bool = False
     has_node_affinity: bool = False
     has_preferred: bool = False
-    term_fields: tuple[bool, ...] = ()
-    """For each required node term, whether it has fields."""
+    term_fields: tuple[bool | None, ...] = ()
+    """For each required node term, whether it has fields; None for an empty one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ _LABEL_KEYS = ("kaito.sh/workspace", "leaderworkerset.sigs.k8s.io/name", "model.
 # Other servers have --model, --port and -tp too.
 _OWN_FLAGS = frozenset({Flag.GPU_MEMORY_UTILIZATION, Flag.MAX_MODEL_LEN, Flag.MAX_NUM_SEQS, Flag.ENFORCE_EAGER})
 _LABEL_VERSION = "org.opencontainers.image.version"
-_VERSION = re.compile(r"v?(\d+\.\d+\.\d+)(?:$|[-_+.]|rc|post)")
+_VERSION = re.compile(r"v?(\d{1,9}\.\d{1,9}\.\d{1,9})(?:$|[-_+.]|rc|post)")
 
 _CERTAIN = 10
 _LIKELY = 5

@@ -196,8 +196,12 @@ def _shape(meta: wire.Metadata, spec: wire.PodSpec) -> AffinityShape:
         has_affinity=spec.affinity is not None,
         has_node_affinity=node is not None,
         has_preferred=bool(node and node.preferred),
-        term_fields=tuple(bool(term.match_fields) for term in _required(spec) or ()),
+        term_fields=tuple(map(_has_fields, _required(spec) or ())),
     )
+
+
+def _has_fields(term: wire.NodeTerm) -> bool | None:
+    return bool(term.match_fields) if term.match_fields or term.match_expressions else None
 
 
 def _last_words(status: wire.PodStatus) -> str:

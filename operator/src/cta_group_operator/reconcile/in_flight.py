@@ -77,7 +77,7 @@ class Offers:
         self._kept: defaultdict[NodeName, set[GpuUuid | None]] = defaultdict(set)
         going: defaultdict[NodeName, list[PodView]] = defaultdict(list)
         for pod in view.places.nowhere():
-            if not pod.is_over and not is_unclaimed(pod):
+            if not (pod.is_over or pod.deleting or is_unclaimed(pod)):  # nobody binds a pod that is being deleted
                 for name in _released_to(pod, promises.get(pod.ref.uid)):
                     going[name].append(pod)
         for name, pods in going.items():

@@ -77,7 +77,8 @@ def _ready(scope: Scope, plan: MemberPlan, refused: Sequence[str]) -> Condition:
 def _obstacle(scope: Scope, refused: Sequence[str]) -> tuple[str, str] | None:
     """Return reason and words of what people must mend."""
     if refused:
-        return "WriteRefused", "; ".join(refused)
+        more = f" (and {len(refused) - _NAMES_TOLD} more)" if len(refused) > _NAMES_TOLD else ""
+        return "WriteRefused", "; ".join(refused[:_NAMES_TOLD]) + more
     if scope.taken:
         told = f"a ResourceQuota that people made has the name cta-group in {_names(scope.taken)}; rename that one"
         return "NameTaken", told

@@ -45,7 +45,9 @@ def release_patch(pod: PodView, nodes: tuple[NodeName, ...], *, told: str = "") 
 def _affinity(pod: PodView, nodes: tuple[NodeName, ...]) -> list[Operation]:
     preferred = _preferences(nodes)
     if pod.shape.term_fields:
-        return [_into_term(place, has, nodes[0]) for place, has in enumerate(pod.shape.term_fields)]
+        # An empty term holds for no node, and the API server lets nobody add to it.
+        terms = enumerate(pod.shape.term_fields)
+        return [_into_term(place, has, nodes[0]) for place, has in terms if has is not None]
     required = {"nodeSelectorTerms": [{"matchFields": [_is_named(node)]} for node in nodes]}
     if not pod.shape.has_node_affinity:
         affinity = {_REQUIRED: required, **({_PREFERRED: preferred} if preferred else {})}

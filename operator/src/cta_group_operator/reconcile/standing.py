@@ -73,13 +73,24 @@ class StandingNodes:
         return known
 
 
+def _has_started(pod: PodView, facts: NodeFacts, room: Room) -> bool:
+    """Tell whether the node reports a pod. What is less than a new one asks for is held by an earlier of its name."""
+    if (facts.name, pod.ref.namespace, pod.ref.name) not in room.tenants:
+        return False
+    if pod.phase != "Pending" or pod.deleting:
+        return True
+    who = (pod.ref.namespace, pod.ref.name)
+    held = sum(one.groups for shares in room.shares.values() for one in shares if (one.namespace, one.pod) == who)
+    return held >= pod.groups
+
+
 def _counted(facts: NodeFacts, room: Room, pods: tuple[PodView, ...], demand: Demand) -> NodeOffer:
     """Count the pods of a node. One that its plugin does not report yet is on its way, unless it ends before."""
     in_flight: list[int] = []
     ending: list[EndingPod] = []
     there = [pod for pod in pods if not pod.is_over]
     for pod in there:
-        has_started = (facts.name, pod.ref.namespace, pod.ref.name) in room.tenants
+        has_started = _has_started(pod, facts, room)
         if not has_started and not pod.deleting:  # one that ends and holds nothing will not start any more
             in_flight += pod.requests
         elif has_started and pod.deleting:
