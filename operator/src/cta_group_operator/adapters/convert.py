@@ -19,13 +19,14 @@ from cta_group_core.names import (
     ANNOTATION_WITHOUT_WEBHOOK,
     DEFAULT_SCHEDULER,
 )
-from cta_group_core.quantities import parse_count, parse_quantity
+from cta_group_core.quantities import parse_count
 from cta_group_core.refusals import Cause, cause_of
 from cta_group_core.scheduling import NodeTerm, PodTerms, Toleration
 from cta_group_core.selectors import Operator, Requirement
 from cta_group_core.vllm.claims import believed
 from cta_group_operator.adapters import wire, wire_cluster
 from cta_group_operator.adapters.convert_budget import budget_of, facts_of
+from cta_group_operator.adapters.convert_load import load_of
 from cta_group_operator.ports import AffinityShape, FailureEvent, Json, ObjectRef, PodView
 from cta_group_operator.resources import EVENTS, PODS, Resource, is_followed
 
@@ -143,7 +144,6 @@ def _admission_words(meta: wire.Metadata, spec: wire.PodSpec) -> dict[str, str]:
 
 def _terms(spec: wire.PodSpec, annotations: Mapping[str, str]) -> PodTerms:
     required = _required(spec)
-    requests = [(one.resources or wire.Requirements()).requests or {} for one in spec.containers or ()]
     return PodTerms(
         node_selector=tuple(sorted((spec.node_selector or {}).items())),
         node_terms=None if required is None else tuple(_term(term) for term in required),
@@ -151,8 +151,8 @@ def _terms(spec: wire.PodSpec, annotations: Mapping[str, str]) -> PodTerms:
             Toleration(one.key or "", one.operator or "Equal", one.value or "", one.effect or "")
             for one in spec.tolerations or ()
         ),
-        cpu_milli=_total(requests, "cpu", 1000),
-        memory_bytes=_total(requests, "memory", 1),
+        cpu_milli=load_of(spec, "cpu", 1000),
+        memory_bytes=load_of(spec, "memory"),
         pattern=parse_pattern(annotations.get(ANNOTATION_ACCESS_PATTERN, "")),
         needs_clusters=needs_clusters(annotations.get(ANNOTATION_SHAPE, "")),
     )
@@ -171,22 +171,6 @@ def _requirements(found: Iterable[wire.NodeRequirement] | None) -> tuple[Require
     return tuple(
         Requirement(key=one.key, operator=Operator(one.operator), values=tuple(one.values or ())) for one in found or ()
     )
-
-
-def _total(requests: Iterable[Mapping[str, str]], name: str, scale: int) -> int:
-    """Return the sum over containers, rounded up as the scheduler does; text that is no quantity counts nothing."""
-    total = 0
-    for request in requests:
-        try:
-            total += -(-parse_quantity(request.get(name, "0")) * scale // 1)
-        except InvalidText:
-            continue
-    return int(total)
-
-
-def quantity_or_zero(amounts: Mapping[str, str], name: str, scale: int = 1) -> int:
-    """Return one amount, 0 where there is none."""
-    return _total([amounts], name, scale)
 
 
 def _shape(meta: wire.Metadata, spec: wire.PodSpec) -> AffinityShape:

@@ -11,7 +11,7 @@ from cta_group_core.quantities import parse_count
 from cta_group_core.quota import quota_key, unenforced_keys
 from cta_group_core.scheduling import NodeFacts, Taint
 from cta_group_operator.adapters import wire_cluster
-from cta_group_operator.adapters.convert import quantity_or_zero
+from cta_group_operator.adapters.convert_load import amount
 from cta_group_operator.ports import AutoscalerView, Json, LimitView, NamespaceView, NodeView, ObjectRef
 from cta_group_operator.resources import AUTOSCALERS, RESOURCE_QUOTAS
 
@@ -31,10 +31,10 @@ class NodeConverter:
             labels=found.metadata.labels or {},
             taints=tuple(Taint(one.key, one.value or "", one.effect) for one in spec.taints or ()),
             unschedulable=bool(spec.unschedulable),
-            cpu_milli=quantity_or_zero(allocatable, "cpu", 1000),
-            memory_bytes=quantity_or_zero(allocatable, "memory"),
-            pods=quantity_or_zero(allocatable, "pods"),
-            groups=quantity_or_zero(allocatable, self._resource_name),
+            cpu_milli=int(amount(allocatable, "cpu") * 1000),
+            memory_bytes=int(amount(allocatable, "memory")),
+            pods=int(amount(allocatable, "pods")),
+            groups=int(amount(allocatable, self._resource_name)),
         )
         return NodeView(facts, found.metadata.resource_version, found.metadata.uid)
 

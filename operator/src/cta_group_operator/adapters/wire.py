@@ -126,6 +126,9 @@ class PodSpec(Struct, rename="camel"):
     node_selector: dict[str, str] | None = None
     affinity: Affinity | None = None
     tolerations: list[Toleration] | None = None
+    resources: Requirements | None = None
+    """Of the pod as a whole."""
+    overhead: dict[str, str] | None = None
     scheduling_gates: list[Gate] | None = None
     priority: int | None = None
     scheduler_name: str | None = None
