@@ -4,7 +4,7 @@ import pytest
 
 from cta_group_core.selectors import LabelSelector, Operator, Requirement
 
-LABELS = {"team": "a", "gpus": "8"}
+LABELS = {"team": "a", "gpus": "8", "odd": "1_000", "huge": "9223372036854775808"}
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,10 @@ LABELS = {"team": "a", "gpus": "8"}
         (Requirement(key="gpus", operator=Operator.LT, values=("9",)), True),
         (Requirement(key="team", operator=Operator.LT, values=("9",)), False),
         (Requirement(key="gpus", operator=Operator.GT, values=("x",)), False),
+        (Requirement(key="gpus", operator=Operator.GT, values=("-1",)), True),
+        (Requirement(key="gpus", operator=Operator.GT, values=("1", "2")), False),
+        (Requirement(key="odd", operator=Operator.GT, values=("1",)), False),
+        (Requirement(key="huge", operator=Operator.GT, values=("1",)), False),
     ],
 )
 def test_requirement_follows_kubernetes(requirement: Requirement, *, holds: bool) -> None:

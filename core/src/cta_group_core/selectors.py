@@ -3,12 +3,15 @@
 Source of the rules: Kubernetes API reference, "Labels and Selectors" and "NodeSelectorRequirement".
 """
 
+import re
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 
 from pydantic import Field
 
 from cta_group_core.nodes import ApiModel
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,32}")
 
 
 class Operator(StrEnum):
@@ -58,10 +61,12 @@ def _is_less(label: str | None, values: tuple[str, ...]) -> bool:
 
 
 def _integers(label: str | None, values: tuple[str, ...]) -> tuple[int, int] | None:
-    try:
-        return (int(label or ""), int(values[0])) if len(values) == 1 else None
-    except ValueError:
+    """Return both as the scheduler reads them: decimal numbers of 64 bits, and no other texts that Python takes."""
+    texts = (label or "", *values)
+    if len(values) != 1 or not all(map(_INTEGER.fullmatch, texts)):
         return None
+    one, other = map(int, texts)
+    return (one, other) if all(-(2**63) <= number < 2**63 for number in (one, other)) else None
 
 
 _RULES: Mapping[Operator, Callable[[str | None, tuple[str, ...]], bool]] = {
