@@ -7,7 +7,7 @@ from typing import Any
 from cta_group_cli.annotation_rules import annotation_warnings
 from cta_group_cli.budget_rules import budget_warnings
 from cta_group_cli.manifest_pods import ManifestContainer, containers_of
-from cta_group_cli.manifests import Manifests, PodTemplate
+from cta_group_cli.manifests import Manifests, PodTemplate, name_of, namespace_of
 from cta_group_core.annotated_groups import annotated_container, annotated_groups
 from cta_group_core.cluster_shape import degradation, needs_clusters, shape_problem
 from cta_group_core.errors import InvalidText
@@ -80,11 +80,15 @@ def answers(
             answer.warnings.append(words)
         answer.warnings += annotation_warnings(template, answer.refused)
         found.append(answer)
-    return found
+    return [*found, *(_mistaken(one, wrong) for one, wrong in manifests.mistaken())]
+
+
+def _mistaken(one: Mapping[str, Any], wrong: str) -> WorkloadAnswer:
+    return WorkloadAnswer(str(one["kind"]), namespace_of(one), name_of(one), refused=[wrong])
 
 
 def _answer(template: PodTemplate, manifests: Manifests, kind: GpuKind, resource: str) -> WorkloadAnswer:
-    answer = WorkloadAnswer(template.kind, template.namespace, template.name)
+    answer = WorkloadAnswer(template.kind, template.namespace, template.name, refused=[*template.mistakes])
     containers = containers_of(template, manifests)
     answer.warnings += budget_warnings(template, containers)
     asked = _asked(template, containers, answer, resource)
@@ -96,6 +100,7 @@ def _answer(template: PodTemplate, manifests: Manifests, kind: GpuKind, resource
         asking={containers[index].facts.name for index in asked},
     )
     for index in asked:
+        answer.refused += _mistakes_of(containers[index])
         answer.refused += protected_variables(containers[index].facts)
         answer.warnings += misleading_variables(containers[index].facts)
     answer.groups = sum(asked.values()) or None
@@ -111,7 +116,8 @@ def _answer(template: PodTemplate, manifests: Manifests, kind: GpuKind, resource
         return answer
     index = next(at for at, one in enumerate(containers) if one.facts is detection.found.container)
     _describe(detection.found, answer)
-    answer.refused += [f"container {answer.container}: {mistake}" for mistake in containers[index].mistakes]
+    if index not in asked:
+        answer.refused += _mistakes_of(containers[index])
     if index in asked:
         answer.groups = asked[index]
         case = _case(template, manifests, containers[index], detection.found, answer)
@@ -119,6 +125,10 @@ def _answer(template: PodTemplate, manifests: Manifests, kind: GpuKind, resource
     else:
         answer.warnings.append(_without_groups(containers[index], resource))
     return answer
+
+
+def _mistakes_of(container: ManifestContainer) -> list[str]:
+    return [f"container {container.facts.name}: {mistake}" for mistake in container.mistakes]
 
 
 def _describe(found: Detected, answer: WorkloadAnswer) -> None:

@@ -1,5 +1,6 @@
 """Containers of a manifest as the rules look at them: their words, and what surrounds them in the same input."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -7,10 +8,12 @@ from typing import Any
 
 import yaml
 
+from cta_group_cli.aliases import is_boundless
 from cta_group_cli.manifests import Json, Manifests, PodTemplate, mapping, texts
 from cta_group_core.request_rules import Asking, Role, asked_count
 from cta_group_core.vllm.detect import ContainerFacts
 from cta_group_core.vllm.findings import Probes, patience_seconds
+from cta_group_core.vllm.shown import shown
 from cta_group_core.vllm.surroundings import Surroundings, resolve_variables
 
 _PROBE_TIMES = ("initialDelaySeconds", "periodSeconds", "failureThreshold")
@@ -63,7 +66,7 @@ def _container(one: Json, maps: Mapping[str, Json], volumes: Mapping[str, Json])
         probes=Probes(_patience(probes[0]), _patience(probes[1])),
         limits=texts(resources.get("limits")),
         requests=texts(resources.get("requests")),
-        mistakes=(*mistakes, *more_mistakes),
+        mistakes=(*mistakes, *more_mistakes, *_mistakes(one)),
         is_sidecar=one.get("restartPolicy") == "Always",
     )
 
@@ -72,13 +75,25 @@ def _words(one: Json, field: str) -> tuple[tuple[str, ...], list[str]]:
     value = one.get(field)
     given: Sequence[Any] = value if isinstance(value, list) else [] if value is None else [value]
     mistakes = [
-        f"{field}[{index}] is {word!r} and no text: write it in quotes"
+        f"{field}[{index}] is {shown(repr(word))} and no text: write it in quotes"
         for index, word in enumerate(given)
         if not isinstance(word, str)
     ]
     if not isinstance(value, list | None):
-        mistakes = [f"{field} is {value!r} and no list of texts"]
+        mistakes = [f"{field} is {shown(repr(value))} and no list of texts"]
     return tuple(word if isinstance(word, str) else str(word) for word in given), mistakes
+
+
+def _mistakes(one: Json) -> Iterator[str]:
+    """Yield what the API server refuses in the container's lists of objects, and in the texts of its variables."""
+    for field in ("env", "envFrom", "ports", "volumeMounts"):
+        value = one.get(field)
+        if value is not None and not (isinstance(value, list) and all(isinstance(item, dict) for item in value)):
+            yield f"{field} is {shown(repr(value))} and no list of objects: begin each with a dash"
+    for variable in _objects(one.get("env")):
+        text = variable.get("value")
+        if not isinstance(text, str | None):
+            yield f"env {variable.get('name')} has the value {shown(repr(text))} and no text: write it in quotes"
 
 
 def _patience(probe: Json) -> int | None:
@@ -107,7 +122,8 @@ def _surroundings(one: Json, maps: Mapping[str, Json], volumes: Mapping[str, Jso
 def _value(variable: Json, maps: Mapping[str, Json]) -> str | None:
     source = variable.get("valueFrom")
     if source is None:
-        return str(variable.get("value") or "")
+        given = variable.get("value")
+        return "" if given is None else str(given)
     reference = mapping(mapping(source).get("configMapKeyRef"))
     text = (_data(maps, reference.get("name")) or {}).get(str(reference.get("key")))
     return None if text is None else text.replace("$", "$$")  # kubelet replaces nothing in it
@@ -148,8 +164,17 @@ def _configs(files: Mapping[str, str]) -> Iterator[tuple[str, Mapping[str, objec
             content = yaml.safe_load(text)
         except (yaml.YAMLError, ValueError, RecursionError):
             continue
-        if isinstance(content, dict):
+        if isinstance(content, dict) and not is_boundless(content) and _is_json(content):
             yield path, content
+
+
+def _is_json(content: object) -> bool:
+    """Tell whether JSON can say it, which is what vLLM makes of mappings in its file."""
+    try:
+        json.dumps(content, default=str)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
 
 
 def _objects(value: Any) -> list[Json]:

@@ -6,8 +6,11 @@ from typing import Any
 
 import yaml
 
+from cta_group_cli.aliases import is_boundless
 from cta_group_cli.errors import BadInput
+from cta_group_cli.plain_scalars import documents_of
 from cta_group_core.names import ANNOTATION_BUDGET, ANNOTATION_METRICS_PORT
+from cta_group_core.vllm.shown import shown
 
 Json = Mapping[str, Any]
 
@@ -22,6 +25,19 @@ _GROUP_OF_PODS = {
 }
 """Labels that a controller puts on the pods of these kinds, and that say what they are."""
 
+_PLACES = {
+    ("v1", "Pod"): ("spec",),
+    ("v1", "PodTemplate"): ("template", "spec"),
+    ("v1", "ReplicationController"): ("spec", "template", "spec"),
+    **{
+        ("apps/v1", kind): ("spec", "template", "spec")
+        for kind in ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet")
+    },
+    ("batch/v1", "Job"): ("spec", "template", "spec"),
+    ("batch/v1", "CronJob"): ("spec", "jobTemplate", "spec", "template", "spec"),
+}
+"""Where a pod's spec stands in objects of Kubernetes' own kinds."""
+
 
 @dataclass(frozen=True, slots=True)
 class PodTemplate:
@@ -35,6 +51,8 @@ class PodTemplate:
     annotations: Mapping[str, str] = field(default_factory=dict)
     own_annotations: Mapping[str, str] = field(default_factory=dict)
     """Those of the object that describes the pod."""
+    mistakes: tuple[str, ...] = ()
+    """What the API server refuses in labels and annotations."""
 
     @property
     def every_annotation(self) -> dict[str, str]:
@@ -58,6 +76,17 @@ class Manifests:
         found = [one for one in self.objects if one.get("kind") == kind and namespace_of(one) == namespace]
         return {name_of(one): one for one in found}
 
+    def mistaken(self) -> Iterator[tuple[Json, str]]:
+        """Yield each object of Kubernetes' own kinds whose containers the API server refuses, with a sentence."""
+        for one in self.objects:
+            path = _PLACES.get((str(one.get("apiVersion")), str(one["kind"])))
+            spec: Any = one
+            for part in path or ():
+                spec = mapping(mapping(spec).get(part))
+            if path and "containers" in spec and not _is_pod_spec(spec):
+                where = ".".join((*path, "containers"))
+                yield one, f"{where} must be a list of one or more containers: begin each with a dash"
+
     def templates(self) -> Iterator[PodTemplate]:
         """Yield each pod that is described, in the order of the input."""
         for one in self.objects:
@@ -68,28 +97,35 @@ class Manifests:
 def read_manifests(text: str, source: str) -> Manifests:
     """Parse YAML or JSON, several documents too; raise BadInput, which names ``source``."""
     try:
-        documents = list(yaml.safe_load_all(text))
+        documents = list(documents_of(text))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise BadInput(f"{source} is not YAML: {' '.join(str(error).split())}") from error
     objects: list[Json] = []
     for number, document in enumerate(documents, start=1):
         if document is None:
             continue
+        place = f"{source}: document {number}"
+        if is_boundless(document):
+            raise BadInput(f"{place} repeats itself by aliases without end: write out what it means")
         if not isinstance(document, dict) or not isinstance(document.get("kind"), str):
-            raise BadInput(f"{source}: document {number} is no Kubernetes object: it has no kind")
-        objects += _flattened(document, source, number)
+            raise BadInput(f"{place} is no Kubernetes object: it has no kind")
+        objects += _flattened(document, place)
     return Manifests(objects)
 
 
-def _flattened(document: Json, source: str, number: int) -> list[Json]:
-    items = document.get("items")
-    if not str(document["kind"]).endswith("List") or items is None:
-        return [document]
+def _flattened(document: Json, place: str) -> Iterator[Json]:
+    """Yield an object, or those of a list; in a list of one kind, as the API serves it, they do not repeat it."""
+    kind, items = str(document["kind"]), document.get("items")
+    if not kind.endswith("List") or items is None:
+        yield document
+        return
+    of_all = kind.removesuffix("List") or None
     if not isinstance(items, list) or not all(
-        isinstance(one, dict) and isinstance(one.get("kind"), str) for one in items
+        isinstance(one, dict) and isinstance(one.get("kind", of_all), str) for one in items
     ):
-        raise BadInput(f"{source}: document {number}: items of a {document['kind']} must be objects with a kind")
-    return items
+        raise BadInput(f"{place}: items of a {kind} must be objects with a kind")
+    for one in items:
+        yield from _flattened({"kind": of_all, **one}, place)
 
 
 def namespace_of(one: Json) -> str:
@@ -132,7 +168,7 @@ def _is_pod_spec(value: Any) -> bool:
 
 
 def _template(one: Json, pod: Json) -> PodTemplate:
-    metadata = mapping(pod.get("metadata"))
+    metadata, own = mapping(pod.get("metadata")), mapping(one.get("metadata"))
     kind = str(one["kind"])
     return PodTemplate(
         kind=kind,
@@ -141,10 +177,23 @@ def _template(one: Json, pod: Json) -> PodTemplate:
         spec=pod["spec"],
         labels={**_GROUP_OF_PODS.get(kind, {}), **texts(metadata.get("labels"))},
         annotations=texts(metadata.get("annotations")),
-        own_annotations=texts(mapping(one.get("metadata")).get("annotations")),
+        own_annotations=texts(own.get("annotations")),
+        mistakes=tuple(dict.fromkeys([*_untexts(metadata), *_untexts(own)])),
     )
 
 
 def texts(value: Any) -> dict[str, str]:
     """Return a mapping of texts, each as the API server would print it."""
-    return {str(key): str(text) for key, text in mapping(value).items()}
+    return {str(key): "" if text is None else str(text) for key, text in mapping(value).items()}
+
+
+def _untexts(metadata: Json) -> Iterator[str]:
+    """Yield what the API server refuses in labels and annotations: whatever is no text."""
+    for field_name in ("labels", "annotations"):
+        value = metadata.get(field_name)
+        if not isinstance(value, dict | None):
+            yield f"{field_name} are {shown(repr(value))} and no mapping of texts"
+        for key, text in mapping(value).items():
+            if not isinstance(text, str | None):
+                kind = field_name.removesuffix("s")
+                yield f"{kind} {shown(str(key))} is {shown(repr(text))} and no text: write it in quotes"
