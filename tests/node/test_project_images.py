@@ -1,13 +1,15 @@
 """The images that the project's Dockerfile makes, read from their archives as a container runtime would."""
 
 import json
+import os
 import tarfile
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
 
-from cluster_harness.project_images import IMAGES, ensure_images
+from cluster_harness.errors import BuildError
+from cluster_harness.project_images import IMAGES, PROJECT, ProjectImage, ensure_images
 
 _TARGETS = [image.target for image in IMAGES]
 _LARGEST_MIB = {"plugin": 200, "operator": 340, "vllm-stand-in": 140}
@@ -105,3 +107,15 @@ def test_images_share_their_lower_layers(archives: dict[str, Path]) -> None:
     """Debian and Python are stored and pulled once for all of them."""
     lower = {tuple(_config(archives[target])["rootfs"]["diff_ids"][:2]) for target in _TARGETS}
     assert len(lower) == 1
+
+
+def test_sources_that_change_during_a_build_are_not_taken_for_what_was_built(tmp_path: Path) -> None:
+    """An archive is named after its sources, so what was built from others is not kept under that name."""
+    source = tmp_path / "source.py"
+    source.write_text("first")
+    image = ProjectImage("changing", (os.path.relpath(source, PROJECT),))
+    before = image.archive()
+    image.check_unchanged_since(before)
+    source.write_text("second")
+    with pytest.raises(BuildError, match="changed while it was built"):
+        image.check_unchanged_since(before)

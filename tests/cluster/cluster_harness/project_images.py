@@ -50,6 +50,11 @@ class ProjectImage:
         parts = [part for path in files for part in (str(path.relative_to(PROJECT)), path.read_bytes())]
         return cache_folder() / "images" / f"{self.target}-{content_key(debian_root_key(), *parts)}.tar"
 
+    def check_unchanged_since(self, archive: Path) -> None:
+        """Raise BuildError where the sources are no longer those that ``archive`` is named after."""
+        if self.archive() != archive:
+            raise BuildError(f"images: the sources of {self.name} changed while it was built: build it again")
+
 
 IMAGES = (
     ProjectImage("plugin", (*_PYTHON_PACKAGES, "requirements/plugin.txt")),
@@ -90,6 +95,7 @@ def _build_missing(archives: dict[str, Path]) -> None:
             with progress(f"building image {image.name}"):
                 build_args = {"BASE_IMAGE": base, "VERSION": _version()}
                 store.build(PROJECT, target=image.target, tag=image.name, build_args=build_args, secrets=secrets)
+                image.check_unchanged_since(archives[image.target])
                 store.save(image.name, archives[image.target])
             _remove_old_archives(image.target)
 
