@@ -34,6 +34,20 @@ async def test_one_that_is_there_is_not_written_again() -> None:
     assert events.unsent == 0
 
 
+@pytest.mark.parametrize("answer", [None, Forbidden("403: no events here")])
+async def test_one_that_was_answered_is_not_asked_about_for_an_hour(answer: Exception | None) -> None:
+    """A pod that waits has other words with every number that changes; the API server hears of the first."""
+    kube, clock = FakeKube(failures=[answer] if answer else []), FakeClock()
+    events = EventWriter(kube, clock, "me")
+    await write(events, "first", once_for="")
+    kube.broken["/events/"] = ApiUnavailable("whoever asks now has to ask again")
+    await write(events, "second", once_for="")
+    assert events.unsent == 0
+    clock.now += 3600
+    await write(events, "third", once_for="")
+    assert events.unsent == 1
+
+
 async def test_one_without_an_answer_is_sent_again_and_ends_nothing() -> None:
     """Whoever wrote it goes on; it is there when the API server is back, with the time at which it happened."""
     kube, clock = FakeKube(failures=[ApiUnavailable("away")]), FakeClock()

@@ -25,6 +25,8 @@ _AGAIN_SECONDS: Final = 5.0
 _OLDEST_SECONDS: Final = 3600.0
 """The API server keeps events no longer itself, unless it is told to."""
 _MOST_UNSENT: Final = 1000
+_MOST_KNOWN: Final = 20_000
+"""Events that are remembered as written; the one that was written longest ago goes first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,11 @@ class _Unsent:
 
 
 class EventWriter:
-    """Creates events; one that was written already is not written again."""
+    """Creates events; one that was written already is not written again.
+
+    Those of the last hour are remembered: who waits for room is told anew with every number that changes, and so many
+    questions whether the event is there would be most of what a busy cluster's API server hears.
+    """
 
     def __init__(self, api: KubeApi, clock: Clock, identity: str) -> None:
         self._api = api
@@ -45,6 +51,8 @@ class EventWriter:
         self._identity = identity
         self._unsent: dict[tuple[str, str], _Unsent] = {}
         """By namespace and name, the oldest first."""
+        self._known: dict[tuple[str, str], float] = {}
+        """When each event got its answer, the oldest first."""
 
     @property
     def unsent(self) -> int:
@@ -83,6 +91,8 @@ class EventWriter:
         digest = hashlib.sha256(f"{about.uid}/{reason}/{once_for}".encode()).hexdigest()[:16]
         now = self._clock.utc_text()
         key = (about.namespace or "default", f"{_beginning(about.name)}.{digest}")
+        if self._is_known(key):
+            return
         body = {
             "apiVersion": EVENTS.group_version,
             "kind": EVENTS.kind,
@@ -121,8 +131,20 @@ class EventWriter:
             pass  # written already, or the namespace is gone
         except (Forbidden, Rejected) as no:  # a namespace that is going, most often; it would be refused again
             _log.warning("event_refused", about=key[1], reason=event.body["reason"], cause=no)
+        self._remember(key)
         if self._unsent.get(key) is event:
             del self._unsent[key]
+
+    def _remember(self, key: tuple[str, str]) -> None:
+        self._known.pop(key, None)
+        self._known[key] = self._clock.monotonic()
+        if len(self._known) > _MOST_KNOWN:
+            del self._known[next(iter(self._known))]
+
+    def _is_known(self, key: tuple[str, str]) -> bool:
+        """Tell whether the API server has answered lately; after an hour it has forgotten the event, unless told to."""
+        when = self._known.get(key)
+        return when is not None and self._clock.monotonic() - when < _OLDEST_SECONDS
 
     def _drop(self, key: tuple[str, str], why: str) -> None:
         if (event := self._unsent.pop(key, None)) is not None:
