@@ -169,7 +169,14 @@ async def test_a_gpu_that_is_ill_is_no_fault_of_the_release() -> None:
     world.published["gone"] = {"metadata": {"name": "gone"}, "status": {}}
     report = await checked(world, PATIENT)
     assert report.is_well, report.words()
-    assert "1 of 3 nodes with the plugin offer 128 groups" in report.words()
+    assert "1 of 2 nodes with the plugin offer 128 groups" in report.words()
+
+
+async def test_a_node_that_is_gone_offers_nothing() -> None:
+    """Its CTANode may be there still: a cluster without any other does not pass."""
+    world = WorldInMemory()
+    world.machines = {}
+    assert "no node has published its GPUs" in await found(world)
 
 
 async def test_no_node_at_all() -> None:

@@ -106,7 +106,7 @@ def refusal_finding(subject: str, refused: ApiError, remedy: str) -> Finding:
 
 
 def node_findings(release: Release, published: Mapping[str, Json], machines: Mapping[str, Json]) -> Iterator[Finding]:
-    """Yield what is wrong with the nodes: ``published`` are CTANodes by name, ``machines`` are Nodes by name."""
+    """Yield what is wrong with the nodes. ``published``: CTANodes by name, each of a Node in ``machines``, by name."""
     if not published:
         yield Finding(
             Severity.ERROR,
@@ -116,12 +116,7 @@ def node_findings(release: Release, published: Mapping[str, Json], machines: Map
             "nodes.tolerations of the chart's values must take them in",
         )
         return
-    wrong = [
-        found
-        for name in sorted(published)
-        if name in machines
-        for found in _of_node(release, name, published[name], machines[name])
-    ]
+    wrong = [found for name in sorted(published) for found in _of_node(release, name, published[name], machines[name])]
     yield from wrong[:_SHOWN_NODES]
     if more := wrong[_SHOWN_NODES:]:
         yield Finding(Severity.ERROR, "nodes", f"{len(more)} more findings", "kubectl cta doctor shows them all")
