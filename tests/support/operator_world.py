@@ -73,7 +73,7 @@ class FakeKube:
     """Raised by every write whose path contains the key."""
     version: int = 100
     hold: asyncio.Event | None = None
-    """While set, JSON patches wait for it."""
+    """While set, JSON patches wait for it, and may fail only then."""
     held: int = 0
     """JSON patches that waited."""
 
@@ -117,6 +117,7 @@ class FakeKube:
         if self.hold is not None:
             self.held += 1
             await self.hold.wait()
+            self._fail(path)
         return self._store("json", path, {"metadata": {}, "operations": list(operations)})
 
     async def delete(self, path: str, resource_version: str | None = None) -> None:

@@ -60,6 +60,13 @@ class World:
         """Pods that hold room, by uid."""
         return set(self.placement._releases.promises)
 
+    @property
+    def known(self) -> list[str]:
+        """Everything that is kept of single pods, by uid."""
+        releases = self.placement._releases
+        kept = (releases.promises, releases.words, releases._held, releases._unanswered, releases._outdated)
+        return [uid for one in kept for uid in one]
+
     def failures(self, cause: str) -> float:
         """Return how many patches failed so."""
         name = "cta_group_placement_release_failures_total"
@@ -129,9 +136,20 @@ async def test_a_pod_that_is_gone_leaves_nothing() -> None:
         await until(lambda: world.placement.held, "the refusal")
         world.view.pods.remove((SPACE, "p"))
         await until(lambda: world.placement.plans.is_idle, "the plan after that")
-    releases = world.placement._releases
-    known = (releases.promises, releases.words, releases._held, releases._unanswered, releases._outdated)
-    assert not any(known)
+    assert not world.known
+
+
+async def test_a_pod_that_goes_while_it_is_released_leaves_nothing() -> None:
+    """No answer comes to its patch: nobody would forget that it was missed."""
+    world = World("p")
+    world.kube.hold = asyncio.Event()
+    async with running(world.placement):
+        await until(lambda: world.kube.held == 1, "the patch to be on its way")
+        world.kube.broken[path_of("p")] = ApiUnavailable("away")
+        world.view.pods.remove((SPACE, "p"))
+        world.kube.hold.set()
+        await until(lambda: all(queue.is_idle for queue in world.placement.queues.values()), "all to be done")
+    assert not world.known
 
 
 async def test_what_may_have_been_released_keeps_its_room_until_the_watch_tells() -> None:

@@ -135,6 +135,8 @@ class Releases:
     async def _find_out(self, promise: Promise, no: ApiError) -> None:
         """Find out what became of a patch. Raises ApiError when that cannot be known now: the promise stays."""
         uid = promise.pod.ref.uid
+        if self.promises.get(uid) is not promise:
+            return  # the watch was faster
         if isinstance(no, ApiUnavailable):
             self._unanswered[uid] = self._unanswered.get(uid, 0) + 1
             if self._unanswered[uid] < _UNANSWERED_MOST:
@@ -142,7 +144,7 @@ class Releases:
                 raise no
         version = await self._version_now(promise.pod)
         if self.promises.get(uid) is not promise:
-            return  # the watch was faster
+            return
         seen = self._view.pods.get(promise.pod.ref.name, promise.pod.ref.namespace)
         if version == promise.pod.resource_version:
             self._count(_cause_of(no))
