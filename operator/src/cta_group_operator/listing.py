@@ -5,7 +5,8 @@ from typing import Final, Protocol
 
 from cta_group_operator.ports import Json
 
-_PAGE: Final = "500"
+_PAGE: Final = "200"
+"""A page is decoded in one step during which no thread of the process does anything else."""
 
 
 class Reader(Protocol):

@@ -7,18 +7,18 @@ first, at the version whose ``status.used`` was read, and in the spec right afte
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any
 
 from cta_group_core.names import LABEL_QUOTA, QUOTA_OBJECT_NAME
 from cta_group_core.quota import quota_key
 from cta_group_core.quota_plan import Write
 from cta_group_operator.errors import Conflict, NotFound
+from cta_group_operator.listing import items
 from cta_group_operator.logs import EventLog
 from cta_group_operator.ports import Json, KubeApi, LimitView
 from cta_group_operator.resources import RESOURCE_QUOTAS
 
 _log = EventLog(__name__)
-_PAGE_SIZE: Final = 500
 
 ReadLimit = Callable[[Json], LimitView | None]
 """Makes a view of a ResourceQuota as the API server gives it."""
@@ -38,14 +38,8 @@ class LimitWriter:
         What was watched may be behind, of this process's own writes too, and a raise that is decided on an old limit
         gives away what somebody holds.
         """
-        query = {"labelSelector": LABEL_QUOTA, "limit": str(_PAGE_SIZE)}
-        views: list[LimitView] = []
-        while True:
-            page = await self._api.get(RESOURCE_QUOTAS.path(), query)
-            views += [view for body in page["items"] if (view := self._read(body)) is not None]
-            query["continue"] = page["metadata"].get("continue") or ""
-            if not query["continue"]:
-                return views
+        found = items(self._api, RESOURCE_QUOTAS.path(), {"labelSelector": LABEL_QUOTA})
+        return [view async for body in found if (view := self._read(body)) is not None]
 
     async def write(self, write: Write, limit: LimitView | None) -> None:
         """Set the limit of a namespace; ``limit`` is its ResourceQuota as it was decided upon."""

@@ -5,7 +5,7 @@ list of all pods without it from time to time, and what the nodes' plugins say o
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
 from cta_group_core.names import (
@@ -18,6 +18,7 @@ from cta_group_core.names import (
     LABEL_REQUESTS,
 )
 from cta_group_operator.errors import ApiError, LeadershipLost, NotFound
+from cta_group_operator.listing import items
 from cta_group_operator.logs import EventLog
 from cta_group_operator.metrics import Metrics
 from cta_group_operator.one_by_one import OneByOne
@@ -33,7 +34,6 @@ _log = EventLog(__name__)
 ReadPod = Callable[[Json], PodView | None]
 AdvisePod = Callable[[Json], str]
 """Returns what admission would have changed in a pod, in words; empty for nothing."""
-_PAGE_SIZE: Final = 200
 _UNLABELLED: Final = {
     "labelSelector": f"{LABEL_REQUESTS}!=true",
     "fieldSelector": "status.phase!=Succeeded",
@@ -114,9 +114,10 @@ class SlippedPods:
     async def list_all(self) -> None:
         """List them once, and label those that ask for groups. Raises ApiError when they cannot be listed."""
         turns = OneByOne()
-        async for pod, body in self._pods(PODS.path(), _UNLABELLED):
-            with turns.one(pod.ref):
-                await self._take(pod, body)
+        async for body in items(self._api, PODS.path(), _UNLABELLED):
+            if (pod := self._readable(body)) is not None:
+                with turns.one(pod.ref):
+                    await self._take(pod, body)
         self._metrics.reconcile_errors.labels(kind="slipped").inc(len(turns.failed))  # the next list tries them again
 
     async def _look_for(self, key: tuple[str, str]) -> None:
@@ -137,17 +138,6 @@ class SlippedPods:
     def _is_named(self, namespace: str, name: str) -> bool:
         nodes = self._view.cta_nodes
         return any((node.name, namespace, name) in self._view.room_of(node).tenants for node in nodes)
-
-    async def _pods(self, path: str, query: dict[str, str]) -> AsyncIterator[tuple[PodView, Json]]:
-        query = {**query, "limit": str(_PAGE_SIZE)}
-        while True:
-            page = await self._api.get(path, query)
-            for body in page.get("items") or ():
-                if (pod := self._readable(body)) is not None:
-                    yield pod, body
-            query["continue"] = page["metadata"].get("continue") or ""
-            if not query["continue"]:
-                return
 
     def _readable(self, body: Json) -> PodView | None:
         try:
