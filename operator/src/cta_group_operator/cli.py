@@ -1,4 +1,4 @@
-"""The command ``cta-group-operator``: reads the settings and starts the operator, or one of its two small helpers.
+"""The command ``cta-group-operator``: reads the settings and starts the operator, or does one thing and ends.
 
 Exit codes: 0 ended as asked, 1 could not go on or left something undone, 2 a setting is wrong.
 """

@@ -81,8 +81,6 @@ def _port(text: str) -> int:
     return int(text) if digits and int(text) <= _LARGEST_PORT else 0
 
 
-def _target(port: int, found: Detected | None, annotations: Mapping[str, str]) -> MetricsTarget | None:
-    if not port:
-        return None
+def _target(port: int, found: Detected | None, annotations: Mapping[str, str]) -> MetricsTarget:
     by_flag = found is not None and any(other.name == "--ssl-certfile" for other in found.arguments.others)
     return MetricsTarget(port, https=by_flag or annotations.get(_PROMETHEUS_SCHEME) == "https")

@@ -1,8 +1,7 @@
 """What each node has room for, less what was promised: pods released to it that its plugin does not report yet.
 
 Everything follows from what the API server told, so a restart forgets nothing: a released pod carries its candidates in
-its own node affinity. A pod that is neither bound nor pinned (it slipped past the gate) is nobody's
-promise.
+its own node affinity. A pod that is neither bound nor pinned (it slipped past the gate) is nobody's promise.
 """
 
 from collections import defaultdict
