@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, NoReturn
 
 from cta_group_core.names import FIELD_MANAGER_OPERATOR
-from cta_group_operator.errors import Conflict, Forbidden, NotFound, Rejected
+from cta_group_operator.errors import ApiError, Conflict, Forbidden, NotFound, Rejected
 from cta_group_operator.logs import EventLog
-from cta_group_operator.one_by_one import OneByOne
 from cta_group_operator.ports import Clock, KubeApi, ObjectRef
 from cta_group_operator.resources import EVENTS
 
@@ -68,12 +67,16 @@ class EventWriter:
     async def send_again(self) -> None:
         """Send what could not be sent, once; what is older than an hour is dropped."""
         oldest = self._clock.monotonic() - _OLDEST_SECONDS
-        turns = OneByOne()
+        failed: ApiError | None = None
         for key, event in list(self._unsent.items()):
             if event.since < oldest:
                 self._drop(key, "no answer for an hour")
-            with turns.one(event.body["reason"]):
+            try:
                 await self._send(key, event)
+            except ApiError as no:
+                failed = no
+        if failed is not None:
+            _log.warning("events_not_sent", count=self.unsent, retry_seconds=_AGAIN_SECONDS, cause=failed)
 
     async def write(
         self,
@@ -116,11 +119,14 @@ class EventWriter:
             "count": 1,
         }
         event = _Unsent(self._clock.monotonic(), EVENTS.path(key[0]), body)
-        self._unsent[key] = event  # first, so that it stays also when this is cut short
+        self._unsent.pop(key, None)
+        self._unsent[key] = event  # before it is sent, so that it stays also when this is cut short
         if len(self._unsent) > _MOST_UNSENT:
             self._drop(next(iter(self._unsent)), "too many that wait")
-        with OneByOne().one(about):
+        try:
             await self._send(key, event)
+        except ApiError as no:
+            _log.warning("event_not_sent", about=about, reason=reason, cause=no)
 
     async def _send(self, key: tuple[str, str], event: _Unsent) -> None:
         if self._unsent.get(key) is not event:
