@@ -1,7 +1,16 @@
 """Which quotas must be looked at when something changed."""
 
 from cta_group_core.names import QUOTA_OBJECT_NAME
-from cta_group_operator.ports import ControllerView, CtaNodeView, LimitView, NamespaceView, NodeView, PodView, QuotaView
+from cta_group_operator.ports import (
+    ControllerView,
+    CtaNodeView,
+    FailureEvent,
+    LimitView,
+    NamespaceView,
+    NodeView,
+    PodView,
+    QuotaView,
+)
 from cta_group_operator.reconcile.denied import Denials
 from cta_group_operator.reconcile.queue import WorkQueue
 from cta_group_operator.reconcile.quota_scope import cohort_key
@@ -21,24 +30,15 @@ class QuotaMarks:
         view.pods.subscribe(self._pod_changed)
         view.nodes.subscribe(self._node_changed)
         view.cta_nodes.subscribe(self._cta_node_changed)
+        view.failures.subscribe(self._failure_changed)
+        for store in view.controllers.values():
+            store.subscribe(self._controller_changed)
 
     def mark_everything(self) -> None:
         """Have a look at all, and at what CTAQuotas that are gone left behind."""
         self._mark_all_quotas()
         for limit in self._view.limits:
             self._mark(limit.quota)
-
-    def mark_if_denied(self, controller: ControllerView | None) -> None:
-        """Have a look at the quota that refuses a controller's pods; nothing when none does."""
-        if controller is not None and self._denials.is_denied_groups(controller):
-            self._mark_quota_of(controller.ref.namespace)
-
-    def controller_changed(self, before: ControllerView | None, after: ControllerView | None) -> None:
-        """Have a look at the quota of a controller that is denied, or that may have been and wants less now."""
-        if before is not None and (after is None or (before.wanted, before.failure) != (after.wanted, after.failure)):
-            self._mark_quota_of(before.ref.namespace)
-        else:
-            self.mark_if_denied(after)
 
     def _mark(self, name: str | None) -> None:
         quota = self._view.quotas.get(name) if name else None
@@ -54,6 +54,21 @@ class QuotaMarks:
     def _mark_all_quotas(self) -> None:
         for quota in self._view.quotas:
             self._queue.mark(cohort_key(quota))
+
+    def _mark_if_denied(self, controller: ControllerView | None) -> None:
+        """Have a look at the quota that refuses a controller's pods; nothing when none does."""
+        if controller is not None and self._denials.is_denied_groups(controller):
+            self._mark_quota_of(controller.ref.namespace)
+
+    def _controller_changed(self, before: ControllerView | None, after: ControllerView | None) -> None:
+        """Have a look at the quota of a controller that is denied, or that may have been and wants less now."""
+        if before is not None and (after is None or (before.wanted, before.failure) != (after.wanted, after.failure)):
+            self._mark_quota_of(before.ref.namespace)
+        else:
+            self._mark_if_denied(after)
+
+    def _failure_changed(self, _: FailureEvent | None, after: FailureEvent | None) -> None:
+        self._mark_if_denied(self._view.controller(after.about) if after is not None else None)
 
     def _quota_changed(self, before: QuotaView | None, after: QuotaView | None) -> None:
         if before is not None and after is not None and before.spec == after.spec:

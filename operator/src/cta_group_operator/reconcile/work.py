@@ -6,9 +6,7 @@ from typing import Any, Final
 from cta_group_operator.metrics import Figures, Metrics
 from cta_group_operator.ports import (
     Clock,
-    ControllerView,
     CtaNodeView,
-    FailureEvent,
     KubeApi,
     NodeView,
     ObjectRef,
@@ -212,16 +210,6 @@ class Work:
         view.nodes.subscribe(self._node_changed)
         view.cta_nodes.subscribe(self._cta_node_changed)
         view.workloads.subscribe(self._workload_changed)
-        view.failures.subscribe(self._failure_changed)
-        for store in view.controllers.values():
-            store.subscribe(self._controller_changed)
-
-    def _controller_changed(self, before: ControllerView | None, after: ControllerView | None) -> None:
-        self._quota_marks.controller_changed(before, after)
-
-    def _failure_changed(self, _: FailureEvent | None, after: FailureEvent | None) -> None:
-        controller = self._view.controller(after.about) if after is not None else None
-        self._quota_marks.mark_if_denied(controller)
 
     def _workload_changed(self, before: WorkloadView | None, after: WorkloadView | None) -> None:
         if before is not None and after is None:
