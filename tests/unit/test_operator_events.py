@@ -110,6 +110,22 @@ async def test_they_do_not_pile_up() -> None:
     assert (messages(kube), events.unsent) == (["new"], 0)
 
 
+async def test_one_that_is_written_again_while_it_waits_is_the_newest() -> None:
+    """Where too many wait it is not the first to go, and it says what was written last."""
+    kube = FakeKube()
+    events = EventWriter(kube, FakeClock(), "me")
+    kube.broken["/events/"] = ApiUnavailable("away")
+    for number in range(1000):
+        await write(events, f"event {number}")
+    await write(events, "event 0, again", once_for="event 0")
+    await write(events, "one more")
+    kube.broken.clear()
+    await events.send_again()
+    assert "event 0, again" in messages(kube)
+    assert "event 1" not in messages(kube)
+    assert len(messages(kube)) == 1000
+
+
 def test_it_is_sent_again_by_itself() -> None:
     """What runs beside the queues sends it, however long the API server was away."""
 
