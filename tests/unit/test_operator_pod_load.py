@@ -44,3 +44,12 @@ def test_cpu_and_memory_are_those_that_the_scheduler_counts(
     pod = Converter(RESOURCE).pod(msgspec.json.decode(msgspec.json.encode(body), type=wire.Pod))
     assert pod is not None
     assert (pod.terms.cpu_milli, pod.terms.memory_bytes >> 20) == (cpu_milli, memory_mib)
+
+
+def test_an_init_container_that_asks_alone_is_what_counts() -> None:
+    """Admission gates such a pod where no policy refuses it, so it must be one that is released."""
+    first = {"name": "first", "resources": {"requests": {RESOURCE: "32"}}}
+    body = {"metadata": {"name": "p"}, "spec": {"containers": [asking("1")], "initContainers": [first, first]}}
+    pod = Converter(RESOURCE).pod(msgspec.json.decode(msgspec.json.encode(body), type=wire.Pod))
+    assert pod is not None
+    assert pod.requests == (32,)

@@ -1,4 +1,4 @@
-"""Only the operator takes the gate of placement off a pod."""
+"""Only the operator takes the gate of placement off a pod, and none has it that the operator does not follow."""
 
 import pytest
 
@@ -45,3 +45,15 @@ def test_the_operator_takes_it_off_with_its_own_account(
     """The account of the chart's operator has the right to patch the pod, and the policy lets it."""
     ServiceAccount(control_plane, "cta-group", "cta-group-operator").merge_patch(gated, _UNGATED)
     assert "schedulingGates" not in api.get(gated)["spec"]
+
+
+def test_a_pod_that_asks_for_nothing_may_not_have_it(api: ApiClient, tenants: str) -> None:
+    """The operator follows no such pod, so the gate, copied from another pod, would stay for ever."""
+    with pytest.raises(ApiError) as refused:
+        api.create(f"/api/v1/namespaces/{tenants}/pods", pod(container(), gates=[GATE_PLACEMENT]))
+    assert refused.value.sentence == (
+        "pods \"tenant\" is forbidden: ValidatingAdmissionPolicy 'cta-group-gate' with binding 'cta-group-gate' denied "
+        "request: the gate ctagroup.dev/placement is for pods that ask for nvidia.com/cta-group, and this one does "
+        "not: take it out of spec.schedulingGates"
+    )
+    api.create(f"/api/v1/namespaces/{tenants}/pods?dryRun=All", pod(container(), gates=["example.com/other"]))

@@ -83,10 +83,16 @@ class Converter:
         return cause_of(status.reason or "", status.message or "", self._resource_name, others)
 
     def requests(self, spec: wire.PodSpec) -> tuple[int, ...]:
-        """Return the groups of each container that asks; sidecars count, other init containers may not ask."""
-        sidecars = [one for one in spec.init_containers or () if one.restart_policy == "Always"]
+        """Return the groups of each container that asks, sidecars too.
+
+        Other init containers may not ask. Where a policy lets one all the same, and it alone asks, it is what counts:
+        admission has gated the pod.
+        """
+        before = spec.init_containers or ()
+        sidecars = [one for one in before if one.restart_policy == "Always"]
         asked = [self._groups_of(container) for container in (*sidecars, *(spec.containers or ()))]
-        return tuple(groups for groups in asked if groups)
+        first = max((self._groups_of(one) for one in before), default=0)
+        return tuple(groups for groups in asked if groups) or ((first,) if first else ())
 
     def _groups_of(self, container: wire.Container) -> int:
         resources = container.resources or wire.Requirements()
