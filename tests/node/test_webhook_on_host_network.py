@@ -8,6 +8,7 @@ from cluster_harness.tools import Tools
 from cluster_harness.waiting import wait_for
 from cta_group_core.names import ANNOTATION_ALIGNMENT, LABEL_REQUESTS
 from node_clusters import SHARED_VALUES
+from rehearsing import wait_gated
 from team import PATIENCE_SECONDS, Team
 
 _WEBHOOK_PORT = 18443
@@ -25,7 +26,7 @@ def test_pods_come_to_an_operator_on_the_node_s_network(tools: Tools, team: Team
         assert operator["status"]["podIP"] == operator["status"]["hostIP"]
         ports = operator["spec"]["containers"][0]["ports"]
         assert _WEBHOOK_PORT in [one["hostPort"] for one in ports]
-        wait_for(lambda: is_seen(team), "pods to come to the webhook", PATIENCE_SECONDS)
+        wait_gated(tools, team.namespace)
         team.start_server("server")
         team.wait_served("server")
         metadata = team.server_pod("server")["metadata"]
@@ -33,18 +34,10 @@ def test_pods_come_to_an_operator_on_the_node_s_network(tools: Tools, team: Team
         assert ANNOTATION_ALIGNMENT in metadata["annotations"]
     finally:
         release.upgrade(tools, *SHARED_VALUES)
-        wait_for(lambda: is_seen(team), "pods to come to the webhook again", PATIENCE_SECONDS)
+        wait_gated(tools, team.namespace)
 
 
 def only_operator(cluster: Cluster) -> dict[str, Any] | None:
     """Return the operator's pod when it is the only one."""
     found = cluster.api.items(_PODS)
     return found[0] if len(found) == 1 else None
-
-
-def is_seen(team: Team) -> bool:
-    """Tell whether a pod that is made now would be labelled by the webhook."""
-    container = {"name": "main", "image": "none", "resources": {"limits": {"nvidia.com/cta-group": "8"}}}
-    made = {"metadata": {"generateName": "seen-"}, "spec": {"containers": [container]}}
-    created = team.tools.api.create(f"/api/v1/namespaces/{team.namespace}/pods?dryRun=All", made)
-    return LABEL_REQUESTS in created["metadata"].get("labels", {})
