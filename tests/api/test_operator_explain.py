@@ -108,6 +108,7 @@ def test_a_pod_of_its_own(cluster: GpuCluster) -> None:
 def test_the_pod_in_the_way_is_named(cluster: GpuCluster) -> None:
     """Where moving one pod would make room, the sentence says which."""
     node = cluster.add_node("one", [held(64, "a")], [held(40, "b"), held(24, "c")])
+    cluster.wait_known(node)  # the event tells what is known at first
     cluster.deploy("web", 96)
     moving = f"moving pod b of namespace elsewhere (40 groups) from GPU 1 of {node} to another GPU would make room"
     cluster.wait_told("Deployment", "web", "GPU 0-1: 64 of 128 each", moving)

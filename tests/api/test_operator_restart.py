@@ -73,7 +73,7 @@ def settled_workload(cluster: GpuCluster) -> str:
         "one pod to be placed and one to wait",
         PATIENCE_SECONDS,
     )
-    wait_for(lambda: cluster.api.get(f"{OURS}/ctaquotas/{quota}")["status"].get("pending") == 32, "the quota to tell")
+    wait_for(lambda: cluster.quota_status(quota).get("pending") == 32, "the quota to tell", PATIENCE_SECONDS)
     return node
 
 
