@@ -206,3 +206,14 @@ def test_values_of_variables_are_bounded_too() -> None:
     words = ("vllm serve $A $VLLM_ADDITIONAL_ARGS",)
     found = detect([ContainerFacts("vllm", "vllm/vllm-openai", ("sh", "-c"), words, surroundings=around)], {}).found
     assert found is not None
+
+
+@pytest.mark.parametrize(
+    "tag", ["6.4.1", "25.09.1-py3", "2026.11.30", "v٢.٢٧.٣", f"v0.{HUGE}9.1", "v0.27", "nightly-0.27.1"]
+)
+def test_a_tag_that_is_no_release_of_vllm_is_told_as_none(tag: str) -> None:
+    """A vendor's own number is not shown as vLLM's version, and no tag breaks what compares releases."""
+    found = detect([ContainerFacts("vllm", f"example.com/vllm:{tag}", args=("m",))], {}).found
+    assert found is not None
+    assert found.version is None
+    assert admitted(server_pod("m", image=f"example.com/vllm:{tag}"))[0]["metadata"]["labels"]

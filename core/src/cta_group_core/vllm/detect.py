@@ -31,7 +31,8 @@ _LABEL_KEYS = ("kaito.sh/workspace", "leaderworkerset.sigs.k8s.io/name", "model.
 # Other servers have --model, --port and -tp too.
 _OWN_FLAGS = frozenset({Flag.GPU_MEMORY_UTILIZATION, Flag.MAX_MODEL_LEN, Flag.MAX_NUM_SEQS, Flag.ENFORCE_EAGER})
 _LABEL_VERSION = "org.opencontainers.image.version"
-_VERSION = re.compile(r"v?(\d{1,9}\.\d{1,9}\.\d{1,9})(?:$|[-_+.]|rc|post)")
+# Vendors number images by date (25.09.1) or by a release of their own (6.4.1): no release of vLLM is above 0 so far.
+_VERSION = re.compile(r"v?(0\.\d{1,9}\.\d{1,9})(?:$|[-_+.]|rc|post)", re.ASCII)
 
 _CERTAIN = 10
 _LIKELY = 5
