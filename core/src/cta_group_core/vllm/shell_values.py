@@ -32,7 +32,8 @@ class Variables:
 
     def takes(self, words: Sequence[Word]) -> bool:
         """Count what is put in, and tell whether it is not too much yet."""
-        self.room -= sum(len(word.text) + 1 for word in words)
+        if self.room >= 0:  # once it was too much it stays so, and nobody counts on
+            self.room -= sum(len(word.text) + 1 for word in words)
         return self.room >= 0
 
     def text(self, name: str) -> Word | None:
