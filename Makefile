@@ -18,7 +18,7 @@ test: setup ## Every test that needs no GPU, on a real Kubernetes built from sou
 bench: setup ## Latency and cost of plugin and operator, as JSON. Half an hour; scripts/bench knows smaller runs.
 	@scripts/bench
 
-demo: setup ## A private Kubernetes node with the chart installed and five slices running.
+demo: setup ## A private Kubernetes node with the chart installed, a quota and servers in slices.
 	@scripts/demo
 
 demo-down: setup ## End the demo and leave nothing of it behind.

@@ -57,6 +57,7 @@ def _play() -> None:
     _title("Refused by the quota, and explained: kubectl cta explain deployment/chat-6 -n team-a")
     print(sentence)
     _title("What the dashboard shows, evaluated by the cluster's own Prometheus")
+    wait_for_number(prometheus, tools, "Held", play.GROUPS_HELD)  # the server that was left alone has gone
     view = wait_for_number(prometheus, tools, "Workloads blocked", 1)
     print(dashboard_text(it for it in view.answered if it.panel.kind == "stat" or it.panel.title in _TABLES))
     _show_further(prometheus)

@@ -9,6 +9,7 @@ from cta_group_core.names import API_GROUP_VERSION, DEFAULT_RESOURCE_NAME
 TEAM = "team-a"
 UNALIGNED = "team-z"
 FITTING = tuple(f"chat-{number}" for number in range(1, 6))
+GROUPS_HELD = 32 * len(FITTING)
 REFUSED = "chat-6"
 NEIGHBOURS = ("team-b/coder", "team-b/embed", "team-b/train", "team-c/rerank", "team-c/summary")
 _MANIFESTS = PROJECT / "demo" / "manifests"

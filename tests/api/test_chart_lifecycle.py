@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from chart_rendering import CHART, NAMESPACE, RELEASE, ROOT, helm
+from chart_rendering import CHART, HELM_VERSIONS, NAMESPACE, RELEASE, ROOT, helm
 from cluster_harness.control_plane import ControlPlane
 from cta_group_core.names import API_GROUP_VERSION, FIELD_MANAGER_OPERATOR
 from kinds_removal import remove_kinds
@@ -141,6 +141,18 @@ def test_kinds_that_were_applied_by_hand_stop_an_install_with_a_way_out(release:
     release.install("--set", "crds.enabled=false")
     release.uninstall()
     release.install("--take-ownership", "--force-conflicts")
+
+
+def test_a_second_release_is_refused_by_the_first_one_s_name(release: Release, empty: ControlPlane) -> None:
+    """Also without the kinds, which alone would stop Helm; the first one can be upgraded all the same."""
+    release.install()
+    for program in HELM_VERSIONS:
+        for name, namespace in (("second", NAMESPACE), (RELEASE, "elsewhere")):
+            where = ("--namespace", namespace, "--create-namespace", f"--kubeconfig={empty.admin_kubeconfig}")
+            refused = helm("install", name, CHART, *where, "--set", "crds.enabled=false", program=program)
+            assert refused.returncode != 0
+            assert f"has the chart already, as release {RELEASE} in namespace {NAMESPACE}" in refused.stderr
+    release.upgrade()
 
 
 def test_a_packaged_chart_installs_as_the_folder_does(release: Release, tmp_path: Path) -> None:

@@ -170,6 +170,10 @@ def test_a_wrong_value_is_refused_by_name(setting: str, words: str, program: str
             ),
             "minimum 4, step 8: the minimum must not be above the capacity, and the step must divide both",
         ),
+        (
+            ("policies.validationActions={Deny,Warn}",),
+            "policies.validationActions: the API server takes Deny and Warn not together",
+        ),
     ],
 )
 def test_values_that_contradict_are_refused_with_what_to_set(settings: tuple[str, ...], words: str) -> None:

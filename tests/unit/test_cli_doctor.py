@@ -47,7 +47,7 @@ def test_a_finding_says_where_what_and_how_to_mend_it(capsys: pytest.CaptureFixt
     assert ended is Exit.FINDINGS
     assert first.startswith(f"WARNING  node gpu-1, GPU 0 ({uuid_of(0)}): persistence mode is off")
     assert second == "         Mend it: run nvidia-persistenced on the node, or nvidia-smi -pm 1"
-    assert text.endswith("1 findings; 1 node examined.\n")
+    assert text.endswith("1 finding; 1 node examined.\n")
 
 
 def test_the_same_as_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,7 @@ from cta_group_core.names import (
     ANNOTATION_ALIGN,
     ANNOTATION_ALIGNMENT,
     ANNOTATION_ALIGNMENT_ADVICE,
+    ANNOTATION_MULTI_CONTAINER,
     ANNOTATION_RUNTIME_ADVICE,
     GATE_PLACEMENT,
 )
@@ -128,6 +129,14 @@ def test_changed_arguments_are_told(capsys: pytest.CaptureFixture[str], annotati
         (
             {ANNOTATION_ALIGN: "off"},
             "vLLM's arguments were not looked at: the pod has the annotation ctagroup.dev/align: off.",
+        ),
+        (
+            {ANNOTATION_MULTI_CONTAINER: "yes"},
+            "Ignored: annotation ctagroup.dev/multi-container: 'yes' is none of true, false.",
+        ),
+        (
+            {"ctagroup.dev/alignn": "off"},
+            "Ignored: annotation ctagroup.dev/alignn is not known; perhaps ctagroup.dev/align is meant.",
         ),
     ],
 )

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from cta_group_cli.objects import Container, Pod
+from cta_group_core.annotations import unreadable
 from cta_group_core.names import (
     ANNOTATION_ALIGN,
     ANNOTATION_ALIGNMENT,
@@ -26,7 +27,7 @@ def pod_remarks(pod: Pod) -> Sequence[str]:
 
 
 def admission_remarks(pod: Pod) -> Sequence[str]:
-    """Return sentences about what admission changed in the pod, or would have and why it did not."""
+    """Return what admission changed in the pod, or why it did not, and which annotations are ignored."""
     annotations = pod.metadata.annotations
     told = list(_changes(annotations.get(ANNOTATION_ALIGNMENT, ""), pod))
     if advice := annotations.get(ANNOTATION_ALIGNMENT_ADVICE):
@@ -35,7 +36,7 @@ def admission_remarks(pod: Pod) -> Sequence[str]:
         told.append(f"vLLM's arguments were not looked at: the pod has the annotation {ANNOTATION_ALIGN}: off.")
     if (advice := annotations.get(ANNOTATION_RUNTIME_ADVICE)) and not pod.spec.runtime_class_name:
         told.append(f"It has no runtime class: {advice}.")
-    return told
+    return [*told, *(f"Ignored: {one}." for one in unreadable(annotations).values())]
 
 
 def _changes(annotation: str, pod: Pod) -> Iterator[str]:

@@ -64,7 +64,9 @@ class Rest:
         while True:
             page = self.get(path, **pages)
             if page is None:
-                raise ClusterUnavailable(f"this cluster knows no {what}: is the chart installed?")
+                raise ClusterUnavailable(
+                    f"this cluster knows no {what}: is the chart installed, with its kinds (crds.enabled, or crds/)?"
+                )
             read = parsed(_Page, page, path)
             for item in read.items or ():
                 parsed(_Named, item, path)

@@ -87,5 +87,9 @@ def _text(facts: Facts, told: Sequence[Told]) -> str:
     parts += [f"NOT CHECKED, {entry}" for entry in facts.unread]
     parts += _looks_closer(facts)
     nodes = f"{len(facts.names)} node{'' if len(facts.names) == 1 else 's'}"
-    parts.append(f"{len(told)} findings; {nodes} examined." if told else f"Nothing is wrong; {nodes} examined.")
+    parts.append(
+        f"{len(told)} finding{'' if len(told) == 1 else 's'}; {nodes} examined."
+        if told
+        else f"Nothing is wrong; {nodes} examined."
+    )
     return "\n\n".join(parts)

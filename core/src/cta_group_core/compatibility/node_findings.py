@@ -30,5 +30,5 @@ def _simulated() -> Finding:
         Severity.INFO,
         "GPUs",
         "they are simulated: nothing computes and nothing is limited on this node",
-        "set the plugin's source to nvml on a node that has GPUs",
+        "on nodes that have GPUs set gpus.source: nvml in the chart's values",
     )

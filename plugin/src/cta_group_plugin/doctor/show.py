@@ -63,6 +63,6 @@ def _facts(settings: DoctorSettings, findings: Sequence[Finding]) -> dict[str, o
 
 
 def _text(settings: DoctorSettings, findings: Sequence[Finding]) -> str:
-    last = f"{len(findings)} findings on {settings.run.node_name}."
+    last = f"{len(findings)} finding{'' if len(findings) == 1 else 's'} on {settings.run.node_name}."
     told = [finding.as_text() for finding in findings]
     return "\n\n".join([*told, last if findings else f"Nothing is wrong on {settings.run.node_name}."])
