@@ -1,6 +1,7 @@
 """Pods are created while the rest of the process works: admission has a thread, and liveness hears when that stops."""
 
 import asyncio
+import gc
 import http.client
 import json
 import ssl
@@ -8,10 +9,13 @@ import threading
 from collections.abc import Collection
 from pathlib import Path
 
+import pytest
+
 from admission_pods import H100, server_pod
 from admission_running import Conversation, local_endpoint, patch_of
 from conditions import until
 from cta_group_core.vllm.gpu import GpuKind
+from cta_group_operator.admission import run, side_loop
 from cta_group_operator.admission.pod import Spec
 
 DEADLINE_SECONDS = 60.0
@@ -68,3 +72,24 @@ async def test_the_thread_ends_with_the_endpoint(tmp_path: Path) -> None:
         assert [thread for thread in threading.enumerate() if thread.name == "admission"]
     assert not [thread for thread in threading.enumerate() if thread.name == "admission"]
     assert conversation.server.idle_seconds() == 0
+
+
+# What hung is left as it is, its connections too.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+async def test_a_thread_that_hangs_keeps_no_process_from_ending(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lease is given up and the process ends all the same."""
+    monkeypatch.setattr(run, "_PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(side_loop, "_JOIN_SECONDS", 0.1)
+    facts = SlowFacts()
+    async with local_endpoint(tmp_path, facts) as conversation:
+        asking = asyncio.create_task(conversation.ask(server_pod("m")))
+        await until(lambda: conversation.server.idle_seconds() > 3)
+        await conversation.server.close()
+        assert not facts.known.is_set()
+        facts.known.set()
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+    await until(lambda: not [thread for thread in threading.enumerate() if thread.name == "admission"])
+    gc.collect()  # here, where it is expected, and not in the middle of another test

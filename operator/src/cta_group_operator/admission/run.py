@@ -24,6 +24,8 @@ from cta_group_operator.settings import Settings
 
 _log = EventLog(__name__)
 _SHUTDOWN_SECONDS = 5.0
+_PATIENCE_SECONDS = 8.0
+"""A thread that hangs keeps no process from ending, nor its lease from others: the pod has half a minute for all."""
 _FIRST_POLL_SECONDS = 0.5
 """Pods come in unfitted until there is a certificate, so it is looked for more often at first."""
 
@@ -169,7 +171,11 @@ class AdmissionServer:
         if side is None:
             return
         if runner is not None:
-            await side.run(_end(runner))
+            try:
+                async with asyncio.timeout(_PATIENCE_SECONDS):
+                    await side.run(_end(runner))
+            except TimeoutError:
+                _log.warning("admission_does_not_end", seconds=_PATIENCE_SECONDS)
         await side.stop()
 
 
