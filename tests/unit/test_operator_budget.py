@@ -117,6 +117,32 @@ async def test_why_nothing_is_read_is_told() -> None:
     assert reported(world).condition.message == "pod a: a does not answer"
 
 
+async def test_the_first_numbers_are_told_at_once() -> None:
+    """What was told while nothing could be read is not left standing once it can."""
+    world = BudgetWorld()
+    await world.look()
+    assert answer(world) == ("Unknown", "NotServing")
+    server = world.start()
+    world.servers.by_address.clear()
+    await world.look()
+    assert answer(world) == ("Unknown", "NoMetrics")
+    world.servers.by_address["a"] = server
+    await world.look()
+    server.observe(Measure.TTFT, 0.2, times=50)
+    await world.look()
+    assert answer(world) == ("True", "BudgetKept")
+
+
+async def test_a_server_that_comes_and_goes_is_not_told_each_time() -> None:
+    """Writes are few whatever the pods do."""
+    world = BudgetWorld()
+    for number in range(60):
+        server = world.start(phase="Running" if number % 2 else "Pending")
+        server.observe(Measure.TTFT, 0.2, times=50)
+        await world.look()
+    assert len(world.told) <= 3 + 2 * 60 // 10
+
+
 async def test_several_pods_are_one_workload() -> None:
     """Their latencies are summed; one that does not answer is said, one that is not ready to be asked is left out."""
     world = BudgetWorld()

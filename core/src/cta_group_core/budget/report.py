@@ -13,6 +13,8 @@ from cta_group_core.workload import CONDITION_WITHIN_BUDGET, BudgetMeasured, Bud
 
 MEASURING: Final = "Measuring"
 """Reason while the servers were not looked at twice yet."""
+NOT_SERVING: Final = "NotServing"
+"""Reason while no pod runs."""
 _MOVED: Final = 0.2
 _LONGEST_TEXT: Final = 600
 
@@ -48,13 +50,16 @@ def unknown(wanted: str, reason: str, message: str) -> BudgetReport:
 
 
 def worth_telling(told: BudgetReport | None, now: BudgetReport, *, is_fresh: bool) -> bool:
-    """Tell whether a report is written: at once for another budget and the first answer, else not while it is fresh.
+    """Tell whether a report is written: at once for another budget and the first numbers, else not while it is fresh.
 
     Latencies move at each look, and one near its limit is now above and now below it; writing each of them would write
     every workload for ever. What was not told moves by a fifth before it is told.
     """
-    if told is None or told.status.wanted != now.status.wanted or told.condition.reason == MEASURING:
-        return told is None or _answer(told) != _answer(now)
+    if told is None:
+        return True
+    is_first = told.condition.reason in {MEASURING, NOT_SERVING} or (now.status.measured and not told.status.measured)
+    if is_first or told.status.wanted != now.status.wanted:
+        return _answer(told) != _answer(now)
     return not is_fresh and (_answer(told) != _answer(now) or _moved(told.status.measured, now.status.measured))
 
 

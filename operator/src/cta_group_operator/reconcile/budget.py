@@ -12,7 +12,7 @@ from cta_group_core.budget.advice import Advice, advise_fewer, advise_more
 from cta_group_core.budget.objectives import Budget
 from cta_group_core.budget.outcome import kept, outcomes
 from cta_group_core.budget.peaks import Peaks
-from cta_group_core.budget.report import MEASURING, BudgetReport, judged, unknown, worth_telling
+from cta_group_core.budget.report import MEASURING, NOT_SERVING, BudgetReport, judged, unknown, worth_telling
 from cta_group_core.budget.target import MetricsTarget
 from cta_group_core.budget.window import Observed, Reading, Window
 from cta_group_core.errors import InvalidText
@@ -148,7 +148,7 @@ class BudgetWatch:
             return unknown(budget.text, "InvalidBudget", str(wrong))
         now = asked(state.top, budget, self._view)
         if not now.running:
-            return unknown(str(wanted), "NotServing", "no pod of it runs")
+            return unknown(str(wanted), NOT_SERVING, "no pod of it runs")
         state.judge(wanted, frozenset(pod.requests for pod, _ in now.pods))
         readings, problem = await self._read_all(now)
         state.silent = 0 if readings else state.silent + 1
