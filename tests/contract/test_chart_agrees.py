@@ -1,5 +1,6 @@
 """The chart says what the programs understand: arguments, names, sizes and words."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -312,3 +313,10 @@ def test_another_resource_name_reaches_every_part() -> None:
             assert "nvidia.com/cta-group" not in yaml.safe_dump(manifest), manifest["metadata"]["name"]
     assert "--resource-name=example.com/cta-group" in _arguments("hardened", "plugin")
     assert "--resource-name=example.com/cta-group" in _arguments("hardened", "operator")
+
+
+def test_the_schema_takes_the_profiles_that_are_known() -> None:
+    """A typing error is refused by Helm, not found in the log of a plugin that crashes."""
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    profile = schema["properties"]["gpus"]["properties"]["simulated"]["properties"]["profile"]
+    assert profile["enum"] == list(PROFILES)
