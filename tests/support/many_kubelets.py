@@ -7,12 +7,13 @@ fails it, for good. What is held appears in the CTANode after another while. Bot
 
 import asyncio
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from cta_group_core.names import DEFAULT_RESOURCE_NAME, GATE_PLACEMENT
 from cta_group_core.nodes import Allocation, NodeStatus
+from cta_group_operator.errors import ApiUnavailable
 from cta_group_operator.ports import KubeApi
 from gpu_cluster import CAPACITY, OURS, h100, held
 
@@ -72,7 +73,7 @@ class ManyKubelets:
         """Work until cancelled."""
         async with asyncio.TaskGroup() as group:
             while True:
-                found = await self._api.get(f"/api/v1/namespaces/{self._namespace}/pods")
+                found = await _answered(lambda: self._api.get(f"/api/v1/namespaces/{self._namespace}/pods"))
                 for pod in found["items"]:
                     uid, node = pod["metadata"]["uid"], pod["spec"].get("nodeName")
                     if node in self.nodes and uid not in self._treated:
@@ -114,15 +115,25 @@ class ManyKubelets:
 
     async def _set_status(self, name: str, status: Json) -> None:
         path = f"/api/v1/namespaces/{self._namespace}/pods/{name}/status"
-        await self._api.merge_patch(path, {"status": dict(status)})
+        await _answered(lambda: self._api.merge_patch(path, {"status": dict(status)}))
 
     async def _publish(self, node: ModelledNode) -> None:
         async with node.writing:
             gpus = tuple(h100(node.name, index, tuple(tenants)) for index, tenants in enumerate(node.tenants))
             count = sum(map(len, node.tenants))
             status = NodeStatus(resource_name=DEFAULT_RESOURCE_NAME, simulated=True, gpus=gpus).with_totals()
-            await self._api.merge_patch(f"{OURS}/ctanodes/{node.name}/status", {"status": status.as_api()})
+            path = f"{OURS}/ctanodes/{node.name}/status"
+            await _answered(lambda: self._api.merge_patch(path, {"status": status.as_api()}))
             node.published = count
+
+
+async def _answered(call: Callable[[], Awaitable[Json]]) -> Json:
+    """Call until there is an answer: an API server of a busy machine may be too long about one."""
+    while True:
+        try:
+            return await call()
+        except ApiUnavailable:
+            await asyncio.sleep(_LOOK_SECONDS)
 
 
 def groups_of(pod: Json) -> int:
