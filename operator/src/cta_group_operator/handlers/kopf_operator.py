@@ -9,6 +9,8 @@ import kopf
 
 _GRACE_SECONDS: Final = 5
 _CONNECT_SECONDS: Final = 20
+_ANSWER_SECONDS: Final = 30
+"""For a whole page of a list. By itself kopf waits five minutes for one whose connection carries nothing any more."""
 _PAGE_SIZE: Final = 50
 """A page of CTANodes is read in one step during which no thread of the process does anything else: 40 ms for 500."""
 
@@ -33,6 +35,7 @@ def make_settings(watch_seconds: int) -> kopf.OperatorSettings:
     settings.watching.server_timeout = watch_seconds
     settings.watching.inactivity_timeout = watch_seconds + _GRACE_SECONDS
     settings.networking.connect_timeout = _CONNECT_SECONDS
+    settings.networking.request_timeout = _ANSWER_SECONDS
     settings.watching.chunk_size = _PAGE_SIZE
     settings.queueing.idle_timeout = 0.5
     settings.scanning.disabled = True  # the kinds are there before kopf starts
