@@ -54,6 +54,11 @@ def test_a_pod_without_mistakes_is_refused_nothing() -> None:
         ("ports: 8000", "ports is 8000 and no list of objects"),
         ("volumeMounts: [data]", "volumeMounts is ['data'] and no list of objects"),
         ("envFrom: {configMapRef: {name: c}}", "and no list of objects: begin each with a dash"),
+        ("env: [{name: y, value: a}]", "env has the name True and no text: write it in quotes"),
+        (
+            "env: [{name: A, valueFrom: {secretKeyRef: {name: x, key: y}}}]",
+            "env A has the secretKeyRef.key True and no text: write it in quotes",
+        ),
         ("command: vllm serve m", "command is 'vllm serve m' and no list of texts"),
         ("command: [sleep, 1e3]", "command[1] is 1000.0 and no text: write it in quotes"),
     ],

@@ -16,6 +16,8 @@ from cta_group_core.vllm.findings import Probes, patience_seconds
 from cta_group_core.vllm.shown import shown
 from cta_group_core.vllm.surroundings import Surroundings, resolve_variables
 
+_REFERENCE_TEXTS = frozenset({"name", "key", "fieldPath", "resource", "containerName"})
+"""What is a text in each kind of ``valueFrom``."""
 _PROBE_TIMES = ("initialDelaySeconds", "periodSeconds", "failureThreshold")
 
 
@@ -91,9 +93,15 @@ def _mistakes(one: Json) -> Iterator[str]:
         if value is not None and not (isinstance(value, list) and all(isinstance(item, dict) for item in value)):
             yield f"{field} is {shown(repr(value))} and no list of objects: begin each with a dash"
     for variable in _objects(one.get("env")):
-        text = variable.get("value")
+        name, text = variable.get("name"), variable.get("value")
+        if not isinstance(name, str | None):
+            yield f"env has the name {shown(repr(name))} and no text: write it in quotes"
         if not isinstance(text, str | None):
-            yield f"env {variable.get('name')} has the value {shown(repr(text))} and no text: write it in quotes"
+            yield f"env {name} has the value {shown(repr(text))} and no text: write it in quotes"
+        for kind, reference in mapping(variable.get("valueFrom")).items():
+            for part, given in mapping(reference).items():
+                if part in _REFERENCE_TEXTS and not isinstance(given, str | None):
+                    yield f"env {name} has the {kind}.{part} {shown(repr(given))} and no text: write it in quotes"
 
 
 def _patience(probe: Json) -> int | None:
