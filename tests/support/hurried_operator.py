@@ -9,11 +9,14 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from selectors import DefaultSelector
 from typing import Any
 
 from budget_world import FakeServerMetrics
 from cluster_harness.waiting import wait_for
+from conditions import until
 from cta_group_operator.adapters.connection import load_connection
 from cta_group_operator.adapters.followed import what_to_follow
 from cta_group_operator.adapters.kube import KubeClient
@@ -27,6 +30,7 @@ from cta_group_operator.settings import Settings
 from operator_world import READ_LIMIT, READ_POD, RESOURCE, FakeServers
 
 _LIST_AGAIN_SECONDS = 0.2
+_OWN_SOCKETS = 1  # of the event loop itself; connections are there until the API server has said goodbye too
 
 
 class HurriedClock(SystemClock):
@@ -44,15 +48,42 @@ class HurriedClock(SystemClock):
         self._ahead_seconds += seconds
 
 
+@dataclass(frozen=True)
+class HurriedOperator:
+    """What a test may know of it: its clock, and what it has heard of pods."""
+
+    clock: HurriedClock
+    view: ClusterView
+
+    def leap(self, seconds: float) -> None:
+        """Let time pass, see :class:`HurriedClock`."""
+        self.clock.leap(seconds)
+
+    def wait_bound(self, namespace: str, name: str) -> None:
+        """Wait until it has heard that a pod is bound, which a test may see before."""
+        wait_for(lambda: self._node_of(namespace, name), f"the operator to hear that {name} is bound")
+
+    def wait_gone(self, namespace: str, name: str) -> None:
+        """Wait until it has heard that a pod is gone."""
+        wait_for(lambda: self.view.pods.get(name, namespace) is None, f"the operator to hear that {name} is gone")
+
+    def _node_of(self, namespace: str, name: str) -> str | None:
+        pod = self.view.pods.get(name, namespace)
+        return pod.node if pod is not None else None
+
+
 @contextmanager
-def hurried_operator(kubeconfig: Path) -> Iterator[HurriedClock]:
+def hurried_operator(kubeconfig: Path) -> Iterator[HurriedOperator]:
     """Lead until the block ends; what ended it before is raised then."""
-    clock, loop, over = HurriedClock(), asyncio.new_event_loop(), asyncio.Event()
+    hurried = HurriedOperator(HurriedClock(), ClusterView())
+    selector, over = DefaultSelector(), asyncio.Event()
+    loop = asyncio.SelectorEventLoop(selector)
     leads, ended = threading.Event(), Future[None]()
 
     def run() -> None:
         try:
-            loop.run_until_complete(_lead(kubeconfig, clock, leads, over))
+            loop.run_until_complete(_lead(kubeconfig, hurried, leads, over))
+            loop.run_until_complete(until(lambda: len(selector.get_map()) <= _OWN_SOCKETS))
             ended.set_result(None)
         except BaseException as error:  # noqa: BLE001 - the end of a thread: the test raises it
             ended.set_exception(error)
@@ -63,7 +94,7 @@ def hurried_operator(kubeconfig: Path) -> Iterator[HurriedClock]:
     thread.start()
     try:
         wait_for(lambda: leads.is_set() or ended.done(), "the operator to lead")
-        yield clock
+        yield hurried
     finally:
         if not ended.done():
             loop.call_soon_threadsafe(over.set)
@@ -71,9 +102,9 @@ def hurried_operator(kubeconfig: Path) -> Iterator[HurriedClock]:
         ended.result()
 
 
-async def _lead(kubeconfig: Path, clock: HurriedClock, leads: threading.Event, over: asyncio.Event) -> None:
+async def _lead(kubeconfig: Path, hurried: HurriedOperator, leads: threading.Event, over: asyncio.Event) -> None:
+    clock, view, metrics = hurried.clock, hurried.view, Metrics("test")
     async with KubeClient(load_connection(kubeconfig)) as client:
-        view, metrics = ClusterView(), Metrics("test")
         own_kinds = OwnKinds(view, client, clock, metrics)
         watches = [ListWatch(client, what, clock, metrics) for what in what_to_follow(view, RESOURCE)]
         work = Work(

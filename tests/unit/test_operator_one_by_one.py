@@ -48,6 +48,8 @@ def unguarded(tree: ast.AST) -> list[str]:
     def visit(node: ast.AST, *, in_loop: bool, guarded: bool) -> None:
         if isinstance(node, ast.With):
             guarded = guarded or any(_is_turn(item.context_expr) for item in node.items)
+        elif isinstance(node, ast.Try):
+            guarded = guarded or any(_is_api_error(handler.type) for handler in node.handlers)
         elif isinstance(node, ast.Await) and in_loop and not guarded and not _is_harmless(node.value):
             found.append(f"line {node.lineno}: {ast.unparse(node)}")
         for child in ast.iter_child_nodes(node):
@@ -57,6 +59,10 @@ def unguarded(tree: ast.AST) -> list[str]:
 
     visit(tree, in_loop=False, guarded=False)
     return found
+
+
+def _is_api_error(caught: ast.expr | None) -> bool:
+    return isinstance(caught, ast.Name) and caught.id == "ApiError"
 
 
 def _is_turn(entered: ast.expr) -> bool:
@@ -74,9 +80,13 @@ def test_the_rule_sees_a_loop_without_turns() -> None:
     """It finds an await in a loop, and takes one that has a turn."""
     bare = "async def f():\n for x in xs:\n  await self._api.delete(x)\n"
     fair = "async def f():\n for x in xs:\n  with turns.one(x):\n   await self._api.delete(x)\n"
+    kept = (
+        "async def f():\n for x in xs:\n  try:\n   await self._api.get(x)\n  except ApiError as no:\n   failed = no\n"
+    )
     short = "async def f():\n return [await self._api.get(x) for x in await all()]\n"
     assert unguarded(ast.parse(bare)) == ["line 3: await self._api.delete(x)"]
-    assert unguarded(ast.parse(fair)) == []
+    assert unguarded(ast.parse(fair)) == unguarded(ast.parse(kept)) == []
+    assert unguarded(ast.parse(kept.replace("ApiError", "NotFound"))) != []
     assert unguarded(ast.parse(short)) == ["line 2: await self._api.get(x)"]
 
 
@@ -84,5 +94,5 @@ def test_the_rule_sees_a_loop_without_turns() -> None:
     "file", [file for folder in FOLDERS for file in sorted((SOURCE / folder).glob("*.py"))], ids=lambda file: file.name
 )
 def test_every_loop_over_objects_gives_each_its_turn(file: Path) -> None:
-    """Whoever adds a loop that calls the API server for each of several objects uses :class:`OneByOne`."""
+    """Whoever adds a loop that calls the API server for each of several objects uses :class:`OneByOne`, or catches."""
     assert unguarded(ast.parse(file.read_text())) == []
