@@ -89,7 +89,11 @@ def test_ctrl_c_ends_without_a_word(tmp_path: Path) -> None:
     kubeconfig = tmp_path / "config"
     os.mkfifo(kubeconfig)
     process = subprocess.Popen(
-        [PROGRAM, "top", "--kubeconfig", kubeconfig], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        # Whoever runs the tests in the background has them ignore interrupts, and their children too.
+        ["env", "--default-signal=INT", PROGRAM, "top", "--kubeconfig", kubeconfig],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     try:
         with kubeconfig.open("w"):  # returns when the command has opened it

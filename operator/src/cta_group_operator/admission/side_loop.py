@@ -4,12 +4,16 @@ import asyncio
 import threading
 import time
 from collections.abc import Coroutine
+from selectors import DefaultSelector
 from typing import Any, Final, TypeVar
 
 _BEAT_SECONDS: Final = 1.0
 _JOIN_SECONDS: Final = 5.0
-_LAST_TURNS: Final = 10
-"""So that connections which are closed or aborted are gone; that takes two or three."""
+_LAST_TURNS: Final = 100
+_LAST_TURN_SECONDS: Final = 0.01
+"""So that connections which are closed, aborted or refused while they begin are gone; that takes two or three turns."""
+_OWN_SOCKETS: Final = 1
+"""What the loop itself listens to, to be woken."""
 Result = TypeVar("Result")
 
 
@@ -17,7 +21,8 @@ class SideLoop:
     """The thread lives until :meth:`stop`; that and :meth:`run` are called from another loop."""
 
     def __init__(self, name: str) -> None:
-        self._loop = asyncio.new_event_loop()
+        self._selector = DefaultSelector()
+        self._loop = asyncio.SelectorEventLoop(self._selector)
         self._beaten = time.monotonic()
         self._thread = threading.Thread(target=self._live, name=name, daemon=True)
         self._loop.call_soon(self._beat)
@@ -40,10 +45,15 @@ class SideLoop:
         asyncio.set_event_loop(self._loop)
         try:
             self._loop.run_forever()
-            for _ in range(_LAST_TURNS):
-                self._loop.run_until_complete(asyncio.sleep(0))
+            self._loop.run_until_complete(self._end())
         finally:
             self._loop.close()
+
+    async def _end(self) -> None:
+        for _ in range(_LAST_TURNS):
+            await asyncio.sleep(_LAST_TURN_SECONDS)
+            if len(self._selector.get_map()) <= _OWN_SOCKETS:
+                return
 
     def _beat(self) -> None:
         self._beaten = time.monotonic()
