@@ -15,7 +15,6 @@ from admission_pods import H100, server_pod
 from admission_running import Conversation, local_endpoint, patch_of
 from conditions import until
 from cta_group_core.vllm.gpu import GpuKind
-from cta_group_operator.admission import run, side_loop
 from cta_group_operator.admission.pod import Spec
 
 DEADLINE_SECONDS = 60.0
@@ -76,17 +75,13 @@ async def test_the_thread_ends_with_the_endpoint(tmp_path: Path) -> None:
 
 # What hung is left as it is, its connections too.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-async def test_a_thread_that_hangs_keeps_no_process_from_ending(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_thread_that_hangs_keeps_no_process_from_ending(tmp_path: Path) -> None:
     """The lease is given up and the process ends all the same."""
-    monkeypatch.setattr(run, "_PATIENCE_SECONDS", 0.1)
-    monkeypatch.setattr(side_loop, "_JOIN_SECONDS", 0.1)
     facts = SlowFacts()
     async with local_endpoint(tmp_path, facts) as conversation:
         asking = asyncio.create_task(conversation.ask(server_pod("m")))
         await until(lambda: conversation.server.idle_seconds() > 3)
-        await conversation.server.close()
+        await conversation.server.close(patience_seconds=0.1)
         assert not facts.known.is_set()
         facts.known.set()
         asking.cancel()

@@ -4,7 +4,6 @@ import base64
 import http.client
 import json
 import ssl
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from itertools import groupby
 from cluster_harness.api_client import ApiClient, Json
 from cluster_harness.errors import ApiError
 from cta_group_core.names import LABEL_REQUESTS
+from meanwhile import meanwhile
 
 _PAUSE_SECONDS = 0.2
 _TIMEOUT_SECONDS = 30.0
@@ -40,13 +40,12 @@ class Asker:
         """Tell whether the webhook answers, and the API server asks it."""
         return self._directly() == "" == self._by_the_api_server()
 
-    def run(self, stop: threading.Event) -> None:
-        """Ask until ``stop``."""
-        while not stop.wait(_PAUSE_SECONDS):
-            self.outcomes.append(self._directly())
-            if (came := self._by_the_api_server()) is not None:
-                self.rehearsed += 1
-                self.outcomes.append(came)
+    def ask(self) -> None:
+        """Ask both once."""
+        self.outcomes.append(self._directly())
+        if (came := self._by_the_api_server()) is not None:
+            self.rehearsed += 1
+            self.outcomes.append(came)
 
     def _directly(self) -> str:
         request = {
@@ -81,11 +80,5 @@ class Asker:
 @contextmanager
 def asking(asker: Asker) -> Iterator[Asker]:
     """Ask until the block ends."""
-    stop = threading.Event()
-    thread = threading.Thread(target=asker.run, args=(stop,))
-    thread.start()
-    try:
+    with meanwhile(asker.ask, pause_seconds=_PAUSE_SECONDS):
         yield asker
-    finally:
-        stop.set()
-        thread.join()

@@ -1,7 +1,6 @@
 """A scrape that goes on while a test changes things: what was told at every moment, and which counters went back."""
 
 import math
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -9,8 +8,10 @@ from dataclasses import dataclass, field
 
 from cluster_harness.waiting import wait_for
 from http_probe import fetch
+from meanwhile import meanwhile
 
 _PATIENCE_SECONDS = 60.0
+_PAUSE_SECONDS = 0.2
 _COUNTERS = ("_total", "_count", "_sum", "_bucket")
 
 
@@ -75,23 +76,17 @@ class Scraper:
         """Return the scrapes that were not answered."""
         return self._failed
 
-    def run(self, stop: threading.Event) -> None:
-        """Scrape until ``stop``."""
-        while not stop.wait(0.2):
-            try:
-                self.taken.append(Scrape.of(self.url))
-            except OSError as failed:
-                self._failed.append(str(failed))
+    def scrape(self) -> None:
+        """Scrape once."""
+        try:
+            self.taken.append(Scrape.of(self.url))
+        except OSError as failed:
+            self._failed.append(str(failed))
 
 
 @contextmanager
 def scraping(url: str) -> Iterator[Scraper]:
     """Scrape until the block ends; there is a first scrape when it begins."""
-    made, stop = Scraper(url, [Scrape.of(url)]), threading.Event()
-    thread = threading.Thread(target=made.run, args=(stop,))
-    thread.start()
-    try:
+    made = Scraper(url, [Scrape.of(url)])
+    with meanwhile(made.scrape, pause_seconds=_PAUSE_SECONDS):
         yield made
-    finally:
-        stop.set()
-        thread.join()

@@ -5,12 +5,9 @@ longer for a small model, and 86 % for a larger one.
 """
 
 from enum import StrEnum
-from typing import Final
 
-from cta_group_core.errors import InvalidText
+from cta_group_core.choice import read_choice
 from cta_group_core.names import ANNOTATION_ACCESS_PATTERN
-
-_SHOWN: Final = 63
 
 
 class AccessPattern(StrEnum):
@@ -22,11 +19,7 @@ class AccessPattern(StrEnum):
 
 def read_pattern(text: str) -> AccessPattern:
     """Read the annotation; raises InvalidText that names what is allowed."""
-    try:
-        return AccessPattern(text)
-    except ValueError:
-        allowed = ", ".join(AccessPattern)
-        raise InvalidText(f"annotation {ANNOTATION_ACCESS_PATTERN}: {text[:_SHOWN]!r} is none of {allowed}") from None
+    return read_choice(AccessPattern, ANNOTATION_ACCESS_PATTERN, text)
 
 
 def parse_pattern(text: str) -> AccessPattern | None:

@@ -1,12 +1,9 @@
 """What admission does about vLLM's arguments: a setting of the operator, and the annotation of one workload."""
 
 from enum import StrEnum
-from typing import Final
 
-from cta_group_core.errors import InvalidText
+from cta_group_core.choice import read_choice
 from cta_group_core.names import ANNOTATION_ALIGN
-
-_SHOWN: Final = 63
 
 
 class AlignMode(StrEnum):
@@ -21,9 +18,4 @@ class AlignMode(StrEnum):
 
 def parse_align_mode(text: str) -> AlignMode:
     """Read the annotation; raises InvalidText that names what is allowed."""
-    try:
-        return AlignMode(text)
-    except ValueError:
-        raise InvalidText(
-            f"annotation {ANNOTATION_ALIGN}: {text[:_SHOWN]!r} is none of {', '.join(AlignMode)}"
-        ) from None
+    return read_choice(AlignMode, ANNOTATION_ALIGN, text)

@@ -164,18 +164,21 @@ class AdmissionServer:
             raise
         return runner
 
-    async def close(self) -> None:
-        """Finish the answers that are on their way and stop listening; safe to call twice."""
+    async def close(self, patience_seconds: float = _PATIENCE_SECONDS) -> None:
+        """Finish the answers that are on their way and stop listening; safe to call twice.
+
+        What hangs is waited for ``patience_seconds`` and then left alone.
+        """
         runner, self._runner = self._runner, None
         side, self._side = self._side, None
         if side is None:
             return
         if runner is not None:
             try:
-                async with asyncio.timeout(_PATIENCE_SECONDS):
+                async with asyncio.timeout(patience_seconds):
                     await side.run(_end(runner))
             except TimeoutError:
-                _log.warning("admission_does_not_end", seconds=_PATIENCE_SECONDS)
+                _log.warning("admission_does_not_end", seconds=patience_seconds)
         await side.stop()
 
 

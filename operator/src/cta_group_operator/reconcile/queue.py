@@ -15,6 +15,7 @@ from cta_group_operator.errors import ApiError, Conflict, LeadershipLost
 from cta_group_operator.logs import EventLog
 from cta_group_operator.metrics import Metrics
 from cta_group_operator.ports import Clock
+from cta_group_operator.reconcile.backoff import waited
 
 _log = EventLog(__name__)
 
@@ -177,8 +178,7 @@ class WorkQueue(Generic[Key]):
     def _again(self, key: Key) -> None:
         self._metrics.reconcile_errors.labels(kind=self._kind).inc()
         count = self._failures[key] = self._failures.get(key, 0) + 1
-        shortest, longest = _RETRY_SECONDS
-        self._appoint(key, min(longest, shortest * 2 ** min(count - 1, 10)))
+        self._appoint(key, waited(count, *_RETRY_SECONDS))
 
     def _forget_start_of(self, key: Key) -> None:
         """Keep the start of a round only as long as it can delay another, so that deleted objects leave nothing."""

@@ -13,6 +13,7 @@ from cta_group_operator.errors import ApiError, ApiUnavailable, Forbidden, Rejec
 from cta_group_operator.logs import EventLog
 from cta_group_operator.metrics import Metrics, ReleaseFailure
 from cta_group_operator.ports import Clock, KubeApi, PodView
+from cta_group_operator.reconcile.backoff import waited
 from cta_group_operator.reconcile.events import EventWriter
 from cta_group_operator.reconcile.in_flight import Promise
 from cta_group_operator.reconcile.queue import WorkQueue
@@ -173,7 +174,7 @@ class Releases:
         """Let others have the room, and try again later."""
         uid = pod.ref.uid
         count = self._held[uid].count + 1 if uid in self._held else 1
-        wait = _wait_seconds(count)
+        wait = waited(count, *_HELD_SECONDS)
         self._held[uid] = _Held(count, self._clock.monotonic() + wait)
         self._drop(uid)
         told = f"the API server does not let the operator take its scheduling gate off: {str(no)[:_WORDS_MOST]}"
@@ -191,12 +192,6 @@ _CAUSES: Final = {Forbidden: ReleaseFailure.FORBIDDEN, Rejected: ReleaseFailure.
 
 def _cause_of(no: ApiError) -> ReleaseFailure:
     return _CAUSES.get(type(no), ReleaseFailure.UNAVAILABLE)
-
-
-def _wait_seconds(count: int) -> float:
-    shortest, longest = _HELD_SECONDS
-    growth: int = 2 ** min(count - 1, 10)
-    return min(longest, shortest * growth)
 
 
 def _is_same(one: PodView, other: PodView) -> bool:
