@@ -119,3 +119,16 @@ def test_sources_that_change_during_a_build_are_not_taken_for_what_was_built(tmp
     source.write_text("second")
     with pytest.raises(BuildError, match="changed while it was built"):
         image.check_unchanged_since(before)
+
+
+def test_what_python_compiles_meanwhile_is_no_source(tmp_path: Path) -> None:
+    """Other processes write and rename files in its caches at any moment: none of them is read, whatever its name."""
+    folder = tmp_path / "package"
+    caches = folder / "__pycache__"
+    caches.mkdir(parents=True)
+    (folder / "module.py").write_text("first")
+    image = ProjectImage("compiled", (os.path.relpath(folder, PROJECT),))
+    before = image.archive()
+    (caches / "module.cpython-311.pyc").write_text("compiled")
+    (caches / "module.cpython-311.pyc.140717428289248").write_text("about to be renamed")
+    image.check_unchanged_since(before)

@@ -65,7 +65,7 @@ def test_a_rollout_is_told_which_pod_gives_the_groups_back(two: TwoNodes) -> Non
             name, until = ending["metadata"]["name"], ending["metadata"]["deletionTimestamp"]
             words = f"groups come back: {GROUPS} when pod {name} has ended, by {until}"
             two.team.wait_explained(f"deployment/{SERVER}", words)
-            assert two.held_on(ending["spec"]["nodeName"])[name] == GROUPS
+            two.wait_held(ending["spec"]["nodeName"], name)
             assert ending["spec"]["nodeName"] not in two.nodes()
             two.let_go(ending)
         two.wait_served()
@@ -81,6 +81,7 @@ def test_a_lost_node_gives_back_the_quota_and_keeps_the_groups(two: TwoNodes) ->
     two.wait_served()
     lost = two.second.node.name
     (victim,) = [pod["metadata"]["name"] for pod in two.pods() if pod["spec"]["nodeName"] == lost]
+    two.wait_held(lost, victim)
     with meanwhile(two.are_ids_disjoint, pause_seconds=_LOOK_SECONDS) as seen:
         with two.kubelet_away():
             two.delete(victim)

@@ -106,6 +106,10 @@ class TwoNodes:
         (gpu,) = self.cluster.api.get(f"{CTA_NODES}/{node}")["status"]["gpus"]
         return {one["pod"]: one["groups"] for one in gpu.get("allocations", [])}
 
+    def wait_held(self, node: str, pod: str) -> None:
+        """Wait until the node's plugin tells what a pod holds: it hears of that from the kubelet, in rounds."""
+        wait_for(lambda: self.held_on(node).get(pod) == GROUPS, f"what {pod} holds of {node}", PATIENCE_SECONDS)
+
     def quota(self) -> Json:
         """Return the status of the team's CTAQuota."""
         status: Json = self.cluster.api.get(f"{CTA_QUOTAS}/{self.team.namespace}").get("status", {})

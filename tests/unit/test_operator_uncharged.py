@@ -123,6 +123,13 @@ async def test_a_successor_that_is_seen_after_its_charge_is_not_missed() -> None
     assert ((await world.told())[0], world.again) == (0, None)
 
 
+async def test_the_end_of_a_grace_is_looked_at() -> None:
+    """Nothing happens in the cluster at that moment, least of all on a lost node."""
+    world = World("web", used=32)
+    world.pod("web", deleting=True, ends="2026-01-01T00:17:10Z")
+    assert ((await world.told())[0], world.again) == (0, 30.0)
+
+
 @pytest.mark.parametrize(
     ("changes", "used"),
     [
@@ -188,8 +195,12 @@ async def test_who_must_look_when_what_is_held_changes() -> None:
     assert await marked() == 1
     world.lose_node()
     assert await marked() == 1
-    world.report("web", "other")
+    world.pod("stays")
+    world.report("stays")
     assert await marked() == 0
+    world.view.pods.remove(("team-a", "stays"))
+    world.report("web", "other")
+    assert await marked() == 1
     assert (await world.told())[0] == 64
     await marked()
     world.report("other")

@@ -118,8 +118,9 @@ def _files(path: Path) -> Iterable[Path]:
         return [path]
     if not path.is_dir():
         raise BuildError(f"images: {path} is missing and an image needs it")
-    found = (file for file in path.rglob("*") if file.is_file() and file.suffix not in {".pyc", ".pyo"})
-    return sorted(found)
+    # Python writes what it compiled to files of passing names and renames them, in whatever process comes by.
+    found = (file for file in path.rglob("*") if "__pycache__" not in file.parts and file.is_file())
+    return sorted(file for file in found if file.suffix not in {".pyc", ".pyo"})
 
 
 def _remove_old_archives(target: str) -> None:

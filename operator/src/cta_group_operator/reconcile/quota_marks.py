@@ -107,12 +107,22 @@ class QuotaMarks:
                 self._mark_quota_of(namespace)
 
     def _cta_node_changed(self, before: CtaNodeView | None, after: CtaNodeView | None) -> None:
-        """Hear that something is held no longer that nobody was charged for."""
-        for namespace in {namespace for namespace, _ in _holders(before) - _holders(after)}:
+        """Hear that something is held no longer that nobody was charged for, or that a pod holds that should be gone.
+
+        A node may tell of a pod's groups after the pod was deleted: it reports in rounds of its own.
+        """
+        was, now = _holders(before), _holders(after)
+        for namespace in {namespace for namespace, _ in was - now}:
             limit = self._view.limits.get(QUOTA_OBJECT_NAME, namespace)
             quota = self._view.quotas.get(limit.quota) if limit is not None and limit.quota else None
             if quota is not None and quota.status.uncharged:
                 self._queue.mark(cohort_key(quota))
+        for namespace in {namespace for namespace, pod in now - was if self._should_end(namespace, pod)}:
+            self._mark_quota_of(namespace)
+
+    def _should_end(self, namespace: str, name: str) -> bool:
+        pod = self._view.pods.get(name, namespace)
+        return pod is None or pod.deleting or pod.is_over
 
 
 def _holders(node: CtaNodeView | None) -> set[tuple[str, str]]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from cta_group_core.ids import NodeName
+from cta_group_operator.moments import seconds_between
 from cta_group_operator.ports import Clock, LimitView, NodeView
 from cta_group_operator.reconcile.quota_scope import Scope
 from cta_group_operator.reconcile.view import ClusterView
@@ -58,9 +59,13 @@ class UnchargedHolders:
         return Uncharged(groups, tuple(sorted(holders, key=lambda one: (one.node, one.namespace, one.pod))))
 
     def seconds_left(self, scopes: Iterable[Scope]) -> float | None:
-        """Return when somebody should look again; None while no pod that should be gone holds anything."""
-        lasts = any(self._found(space) for scope in scopes for space in scope.limits)
-        return _LOOK_AGAIN_SECONDS if lasts else None
+        """Return when somebody should look again: in a moment, when a pod's grace is over, or None for never."""
+        spaces = [space for scope in scopes for space in scope.limits]
+        if any(self._found(space) for space in spaces):
+            return _LOOK_AGAIN_SECONDS
+        ends = [pod.ends for space in spaces for pod in self._view.pods_in(space) if pod.deleting and pod.node]
+        now = self._clock.utc_text()
+        return min((seconds_between(now, end) for end in ends if end > now), default=None)
 
     def _found(self, space: str) -> list[Holder]:
         """Return the pods of a namespace that should be gone and hold something, charged or not."""

@@ -8,7 +8,6 @@ time since its ``confirmedAt`` was seen to change; at first sight, as the two cl
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
 from cta_group_core.names import CONDITION_REPORTING
@@ -16,6 +15,7 @@ from cta_group_core.nodes import Condition, ConditionStatus, GpuStatus
 from cta_group_operator.errors import NotFound
 from cta_group_operator.logs import EventLog
 from cta_group_operator.metrics import Metrics
+from cta_group_operator.moments import seconds_between
 from cta_group_operator.ports import Clock, CtaNodeView, KubeApi
 from cta_group_operator.reconcile.queue import WorkQueue
 from cta_group_operator.reconcile.view import ClusterView, Room
@@ -98,7 +98,7 @@ class StaleNodes:
         if confirmed is None:
             self._heard.pop(after.name, None)
         elif before is None or before.status.confirmed_at != confirmed:
-            age = _age_seconds(confirmed, self._clock.utc_text()) if before is None else 0.0
+            age = seconds_between(confirmed, self._clock.utc_text()) if before is None else 0.0
             self._heard[after.name] = self._clock.monotonic() - age
         self.queue.mark(after.name)
 
@@ -149,11 +149,3 @@ def _without(gpu: GpuStatus, gone: Collection[tuple[str, str]]) -> GpuStatus:
     left = tuple(one for one in gpu.allocations if (one.namespace, one.pod) not in gone)
     freed = sum(one.groups for one in gpu.allocations) - sum(one.groups for one in left)
     return gpu.model_copy(update={"allocations": left, "free": min(gpu.capacity, gpu.free + freed)})
-
-
-def _age_seconds(then: str, now: str) -> float:
-    """Return how much older a moment is, never negative; 0 for a text that is no moment."""
-    try:
-        return max(0.0, (datetime.fromisoformat(now) - datetime.fromisoformat(then)).total_seconds())
-    except (ValueError, TypeError):
-        return 0.0
