@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from cta_group_core.backoff import wait_seconds
+
 REFUSED: Final = "UnexpectedAdmissionError"
 """kubelet's reason when a device could not be allocated (Kubernetes, pkg/kubelet/lifecycle)."""
 FIRST_WAIT_SECONDS: Final = 5.0
@@ -71,8 +73,7 @@ class Streak:
     @property
     def wait_seconds(self) -> float:
         """How long the controller's next pod waits after the last refusal."""
-        growth: float = _GROWTH ** min(self.count - 1, 10)
-        return min(LONGEST_WAIT_SECONDS, FIRST_WAIT_SECONDS * growth)
+        return wait_seconds(self.count, FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS, growth=_GROWTH)
 
     def left_seconds(self, now: float) -> float:
         """How long the next pod waits still."""

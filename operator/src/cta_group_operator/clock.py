@@ -1,7 +1,8 @@
 """The system's clock, the only place where time is read."""
 
 import time
-from datetime import UTC, datetime
+
+from cta_group_core.moments import rfc3339
 
 
 class SystemClock:
@@ -13,4 +14,4 @@ class SystemClock:
 
     def utc_text(self) -> str:
         """Return the time of day in RFC 3339, whole seconds."""
-        return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return rfc3339(time.time())

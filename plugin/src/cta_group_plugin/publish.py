@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Final, NoReturn
 
+from cta_group_core.backoff import wait_seconds
 from cta_group_plugin.errors import ApiUnavailable
 from cta_group_plugin.logs import EventLog
 from cta_group_plugin.metrics import Metrics
@@ -100,4 +101,4 @@ class Publisher:
         return with_times(status, self._written, now=self._wall_clock())
 
     def _pause_seconds(self) -> float:
-        return min(_LONGEST_PAUSE_SECONDS, self._least_seconds * float(2 ** min(self._failures, 10)))
+        return wait_seconds(1 + self._failures, self._least_seconds, _LONGEST_PAUSE_SECONDS)

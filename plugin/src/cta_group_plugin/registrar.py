@@ -18,6 +18,7 @@ from typing import Final, NoReturn
 
 import grpc.aio
 
+from cta_group_core.backoff import wait_seconds
 from cta_group_plugin.charge import ChargeKeeper
 from cta_group_plugin.errors import BadSetting, KubeletUnavailable
 from cta_group_plugin.kubelet_api import deviceplugin_v1beta1_pb2 as api
@@ -41,7 +42,7 @@ _REGISTER_TIMEOUT_SECONDS: Final = 15.0
 """kubelet dials us inside the call, with 10 s of its own."""
 _LISTEN_TIMEOUT_SECONDS: Final = 10.0
 """kubelet opens ListAndWatch right after it answered."""
-_FIRST_PAUSE_SECONDS: Final = 0.05
+_FIRST_PAUSE_SECONDS: Final = 0.1
 _LONGEST_PAUSE_SECONDS: Final = 10.0
 _LASTING_SECONDS: Final = 10.0
 """A registration that lasted this long was good: the next failure begins with the shortest pause again."""
@@ -54,7 +55,7 @@ _LARGEST_MESSAGE_BYTES: Final = 16 << 20
 
 def pause_seconds(failures: int, chance: float) -> float:
     """Return how long to wait after so many failures in a row; ``chance``, 0 to 1, spreads it over its second half."""
-    longest = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * float(2 ** min(failures, 10)))
+    longest = wait_seconds(failures, _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS)
     return longest * (0.5 + chance / 2)
 
 

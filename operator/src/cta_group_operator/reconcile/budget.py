@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from cta_group_core.backoff import wait_seconds
 from cta_group_core.budget.advice import Advice, advise_fewer, advise_more
 from cta_group_core.budget.objectives import Budget
 from cta_group_core.budget.outcome import kept, outcomes
@@ -30,7 +31,7 @@ _READS_OF_ONE: Final = 4
 _RETELL_AFTER: Final = 10
 """Looks until other numbers are written."""
 _MOST_DELAY: Final = 16
-"""Looks that are left out when nothing answered for long."""
+"""How many times as long until the next look, at most, while nothing answers."""
 
 
 @dataclass(slots=True)
@@ -131,8 +132,7 @@ class BudgetWatch:
         if worth_telling(state.told, state.newest, is_fresh=is_fresh):
             state.told, state.told_at = state.newest, now
             self._tell(top)
-        delay: int = min(_MOST_DELAY, 2 ** min(state.silent, 10))
-        return self._seconds * delay
+        return wait_seconds(1 + state.silent, self._seconds, _MOST_DELAY * self._seconds)
 
     def _begin(self, top: ObjectRef) -> _Watched:
         """Begin to watch a workload; whatever had its name before is no more."""

@@ -11,11 +11,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Final, Generic, NoReturn, TypeVar
 
+from cta_group_core.backoff import wait_seconds
 from cta_group_operator.errors import ApiError, Conflict, LeadershipLost
 from cta_group_operator.logs import EventLog
 from cta_group_operator.metrics import Metrics
 from cta_group_operator.ports import Clock
-from cta_group_operator.reconcile.backoff import waited
 
 _log = EventLog(__name__)
 
@@ -178,7 +178,7 @@ class WorkQueue(Generic[Key]):
     def _again(self, key: Key) -> None:
         self._metrics.reconcile_errors.labels(kind=self._kind).inc()
         count = self._failures[key] = self._failures.get(key, 0) + 1
-        self._appoint(key, waited(count, *_RETRY_SECONDS))
+        self._appoint(key, wait_seconds(count, *_RETRY_SECONDS))
 
     def _forget_start_of(self, key: Key) -> None:
         """Keep the start of a round only as long as it can delay another, so that deleted objects leave nothing."""

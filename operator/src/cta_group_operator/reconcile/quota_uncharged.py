@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from cta_group_core.ids import NodeName
-from cta_group_operator.moments import seconds_between
+from cta_group_core.moments import seconds_between
 from cta_group_operator.ports import Clock, LimitView, NodeView
 from cta_group_operator.reconcile.quota_scope import Scope
 from cta_group_operator.reconcile.view import ClusterView

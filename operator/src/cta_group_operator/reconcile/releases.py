@@ -9,11 +9,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
+from cta_group_core.backoff import wait_seconds
 from cta_group_operator.errors import ApiError, ApiUnavailable, Forbidden, Rejected
 from cta_group_operator.logs import EventLog
 from cta_group_operator.metrics import Metrics, ReleaseFailure
 from cta_group_operator.ports import Clock, KubeApi, PodView
-from cta_group_operator.reconcile.backoff import waited
 from cta_group_operator.reconcile.events import EventWriter
 from cta_group_operator.reconcile.in_flight import Promise
 from cta_group_operator.reconcile.queue import WorkQueue
@@ -174,7 +174,7 @@ class Releases:
         """Let others have the room, and try again later."""
         uid = pod.ref.uid
         count = self._held[uid].count + 1 if uid in self._held else 1
-        wait = waited(count, *_HELD_SECONDS)
+        wait = wait_seconds(count, *_HELD_SECONDS)
         self._held[uid] = _Held(count, self._clock.monotonic() + wait)
         self._drop(uid)
         told = f"the API server does not let the operator take its scheduling gate off: {str(no)[:_WORDS_MOST]}"

@@ -10,12 +10,12 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
+from cta_group_core.moments import seconds_between
 from cta_group_core.names import CONDITION_REPORTING
 from cta_group_core.nodes import Condition, ConditionStatus, GpuStatus
 from cta_group_operator.errors import NotFound
 from cta_group_operator.logs import EventLog
 from cta_group_operator.metrics import Metrics
-from cta_group_operator.moments import seconds_between
 from cta_group_operator.ports import Clock, CtaNodeView, KubeApi
 from cta_group_operator.reconcile.queue import WorkQueue
 from cta_group_operator.reconcile.view import ClusterView, Room

@@ -1,6 +1,8 @@
-"""How long to wait before something that failed is tried again. Pure: the time comes in."""
+"""When a daemon that ended, or could not be started, is started again. Pure: the time comes in."""
 
 from dataclasses import dataclass, field
+
+from cta_group_core.backoff import wait_seconds
 
 
 @dataclass(slots=True)
@@ -24,7 +26,7 @@ class Backoff:
         """Note that the attempt came to nothing, or that what it started has ended."""
         held = now - self._started_at
         self._failures = 1 if held >= self.calm_seconds else self._failures + 1
-        self._wait_seconds = min(self.cap_seconds, self.first_seconds * 2 ** min(self._failures - 1, 16))
+        self._wait_seconds = wait_seconds(self._failures, self.first_seconds, self.cap_seconds)
         self._failed_at = now
 
     def is_waiting(self, now: float) -> bool:

@@ -1,6 +1,11 @@
-"""Moments as Kubernetes writes them: RFC 3339, in whole seconds."""
+"""Moments as Kubernetes writes them: RFC 3339, in UTC and whole seconds."""
 
-from datetime import datetime
+from datetime import UTC, datetime
+
+
+def rfc3339(seconds: float) -> str:
+    """Return a moment in seconds since 1970 as text."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def seconds_between(earlier: str, later: str) -> float:
