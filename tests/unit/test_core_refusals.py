@@ -24,8 +24,8 @@ NO_CPU = "Pod was rejected: Allocate failed due to not enough cpus available to 
     ("message", "others", "cause"),
     [
         (NO_ROOM, (), Cause.ROOM),
-        (NO_ROOM.replace("ResourceExhausted", "InvalidArgument"), (), Cause.SIZE),
-        (NO_ROOM.replace("ResourceExhausted", "FailedPrecondition"), (), Cause.PLUGIN),
+        (NO_ROOM.replace("ResourceExhausted", "FailedPrecondition"), (), Cause.SIZE),
+        (NO_ROOM.replace("ResourceExhausted", "InvalidArgument"), (), Cause.PLUGIN),
         (NOT_HEALTHY, (), Cause.PLUGIN),
         (NOT_HEALTHY, ("rdma/hca",), Cause.PLUGIN),
         (AWAY, (), Cause.PLUGIN),

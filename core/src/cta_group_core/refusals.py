@@ -34,7 +34,7 @@ class Cause(StrEnum):
     """The plugin was away, its GPUs are not healthy, or it could not hold what kubelet chose."""
 
 
-_CAUSES: Final = {"ResourceExhausted": Cause.ROOM, "InvalidArgument": Cause.SIZE}
+_CAUSES: Final = {"ResourceExhausted": Cause.ROOM, "FailedPrecondition": Cause.SIZE}
 """By the gRPC code that the plugin answers with; kubelet repeats it."""
 _CODE: Final = re.compile(r"\bcode = (\w+)")
 _RPC: Final = ("rpc error", "device plugin")

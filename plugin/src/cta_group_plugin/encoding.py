@@ -11,14 +11,15 @@ from cta_group_plugin.state import NodeView
 
 
 def code_of(refused: CtaGroupError) -> grpc.StatusCode:
-    """Return the gRPC status of a refusal: whether there is no room now, or it can never be."""
+    """Return the gRPC status of a refusal: no room now, a size that no GPU here takes, or no request at all.
+
+    The operator tells them apart by it (:func:`cta_group_core.refusals.cause_of`).
+    """
     if isinstance(refused, DoesNotFit):
         return grpc.StatusCode.RESOURCE_EXHAUSTED
-    return (
-        grpc.StatusCode.FAILED_PRECONDITION
-        if isinstance(refused, RequestRefused)
-        else (grpc.StatusCode.INVALID_ARGUMENT)
-    )
+    if isinstance(refused, RequestRefused):
+        return grpc.StatusCode.FAILED_PRECONDITION
+    return grpc.StatusCode.INVALID_ARGUMENT
 
 
 def encoded_devices(view: NodeView, *, is_readmitting: bool, tells_numa: bool = False) -> api.ListAndWatchResponse:
