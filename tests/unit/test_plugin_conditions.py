@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from cta_group_plugin.conditions import CLIENTS_LIMITED, HOLDERS_KNOWN, conditions_of
+from cta_group_core.names import CONDITION_CLIENTS_LIMITED, CONDITION_HOLDERS_KNOWN
+from cta_group_plugin.conditions import conditions_of
 from cta_group_plugin.inventory import offer_of
 from cta_group_plugin.occupancy_view import Occupancy, Unlimited
 from cta_group_plugin.settings import EnforcementSettings
@@ -15,7 +16,7 @@ STRAY = Occupancy(unlimited=(Unlimited(8, "python3", pod("a"), "c1"),))
 BLIND = Occupancy(problem="nobody can see it")
 
 
-def condition(state: NodeState, kind: str = HOLDERS_KNOWN, *, limited: bool = True) -> tuple[str, str, str]:
+def condition(state: NodeState, kind: str = CONDITION_HOLDERS_KNOWN, *, limited: bool = True) -> tuple[str, str, str]:
     """Return status, reason and message."""
     enforcement = EnforcementSettings(compute=limited, memory=limited)
     found = next(one for one in conditions_of(state.view, enforcement) if one.type == kind)
@@ -48,10 +49,10 @@ async def test_who_is_on_the_gpus_is_a_condition(first: Occupancy, second: Occup
     """The worst of all GPUs counts: somebody without limits, then one that cannot be seen."""
     state = NodeState()
     state.learn_devices(node_of(2), offer_of(node_of(2), reserve_mib=RESERVE_MIB))
-    assert condition(state, CLIENTS_LIMITED)[:2] == ("Unknown", "NotAsked")
+    assert condition(state, CONDITION_CLIENTS_LIMITED)[:2] == ("Unknown", "NotAsked")
     state.learn_occupancy({uuid_of(0): first, uuid_of(1): second})
-    assert condition(state, CLIENTS_LIMITED)[:2] == (truth, reason)
-    assert condition(state, CLIENTS_LIMITED, limited=False)[:2] == ("Unknown", "NotUsed")
+    assert condition(state, CONDITION_CLIENTS_LIMITED)[:2] == (truth, reason)
+    assert condition(state, CONDITION_CLIENTS_LIMITED, limited=False)[:2] == ("Unknown", "NotUsed")
 
 
 async def test_a_crowd_without_limits_is_not_named_one_by_one() -> None:
@@ -60,7 +61,7 @@ async def test_a_crowd_without_limits_is_not_named_one_by_one() -> None:
     state.learn_devices(node_of(1), offer_of(node_of(1), reserve_mib=RESERVE_MIB))
     crowd = tuple(Unlimited(pid, "python3", pod("a"), "c1") for pid in range(1, 2001))
     state.learn_occupancy({uuid_of(0): Occupancy(unlimited=crowd)})
-    message = condition(state, CLIENTS_LIMITED)[2]
+    message = condition(state, CONDITION_CLIENTS_LIMITED)[2]
     assert message.endswith("1980 more processes")
     assert len(message) < 4096
 
@@ -70,4 +71,4 @@ async def test_nobody_runs_on_simulated_gpus() -> None:
     simulated = replace(node_of(1), simulated=True)
     state = NodeState()
     state.learn_devices(simulated, offer_of(simulated, reserve_mib=RESERVE_MIB))
-    assert condition(state, CLIENTS_LIMITED)[:2] == ("Unknown", "Simulated")
+    assert condition(state, CONDITION_CLIENTS_LIMITED)[:2] == ("Unknown", "Simulated")

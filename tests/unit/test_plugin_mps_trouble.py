@@ -3,7 +3,8 @@
 import pytest
 from prometheus_client import CollectorRegistry
 
-from cta_group_plugin.conditions import MPS_READY, conditions_of
+from cta_group_core.names import CONDITION_MPS_READY
+from cta_group_plugin.conditions import conditions_of
 from cta_group_plugin.mps_trouble import MpsTrouble
 from cta_group_plugin.node_metrics import NodeCollector
 from cta_group_plugin.ports import MpsState
@@ -41,7 +42,7 @@ async def test_the_condition_names_the_worst_trouble(
 ) -> None:
     """One word for the node, and the reason of each GPU in the message."""
     state.learn_mps({uuid_of(0): first, uuid_of(1): second})
-    (told,) = [each for each in conditions_of(state.view, EnforcementSettings()) if each.type == MPS_READY]
+    (told,) = [each for each in conditions_of(state.view, EnforcementSettings()) if each.type == CONDITION_MPS_READY]
     assert told.reason == reason
     assert all(each.reason in told.message for each in (first, second))
 

@@ -73,12 +73,19 @@ ANNOTATION_PLACEMENT: Final = f"{API_GROUP}/placement-nodes"
 ANNOTATION_WITHOUT_WEBHOOK: Final = f"{API_GROUP}/admitted-without-webhook"
 """On a pod ("true") that the operator found without its label: admission did not see it. Read back by the operator."""
 ANNOTATION_POKED: Final = f"{API_GROUP}/poked"
-"""On a ReplicaSet: touched when quota moved, so that its controller tries again at once."""
+"""On a controller of pods: touched when quota moved, so that it tries again at once."""
 
-# --- conditions of a CTANode that others act on
+# --- conditions of a CTANode
 CONDITION_REGISTERED: Final = "Registered"
 """True while kubelet knows the plugin; a pod that comes while it is False is failed by kubelet for good."""
-
+CONDITION_GPUS_HEALTHY: Final = "GPUsHealthy"
+CONDITION_MPS_READY: Final = "MPSReady"
+CONDITION_CLIENTS_LIMITED: Final = "ClientsLimited"
+"""False while a process of a tenant runs past the limits of its slice."""
+CONDITION_COMPATIBLE: Final = "Compatible"
+"""Whether driver and CUDA are what each limit needs."""
+CONDITION_HOLDERS_KNOWN: Final = "HoldersKnown"
+"""True while kubelet tells who holds what."""
 CONDITION_REPORTING: Final = "Reporting"
 """False when the node's plugin has not confirmed the CTANode for long. Written by the operator where it ever was so."""
 

@@ -9,7 +9,14 @@ from pydantic import ValidationError
 
 from cta_group_core.compatibility.findings import Finding, Severity
 from cta_group_core.compatibility.webhook_findings import PATH_REMEDY, unseen_finding
-from cta_group_core.names import CONDITION_REPORTING, GATE_PLACEMENT, LABEL_COMPONENT
+from cta_group_core.names import (
+    CONDITION_HOLDERS_KNOWN,
+    CONDITION_MPS_READY,
+    CONDITION_REGISTERED,
+    CONDITION_REPORTING,
+    GATE_PLACEMENT,
+    LABEL_COMPONENT,
+)
 from cta_group_core.nodes import ConditionStatus, NodeStatus
 from cta_group_operator.errors import ApiError, Forbidden, NotFound, Rejected
 from cta_group_operator.ports import Json
@@ -21,9 +28,9 @@ _UNREACHED: Final = "failed calling webhook"
 """In the API server's words where `failurePolicy` is Fail."""
 _PARTS: Final = {
     CONDITION_REPORTING: "plugin",
-    "Registered": "plugin",
-    "HoldersKnown": "plugin",
-    "MPSReady": "mps",
+    CONDITION_REGISTERED: "plugin",
+    CONDITION_HOLDERS_KNOWN: "plugin",
+    CONDITION_MPS_READY: "mps",
 }
 """Conditions of a CTANode that parts of the release make true, and the component whose log tells why one is not."""
 

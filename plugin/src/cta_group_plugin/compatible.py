@@ -4,16 +4,14 @@ The rules are those of ``doctor`` (:mod:`cta_group_core.compatibility`), so the 
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 from cta_group_core.compatibility.driver_findings import LimitedGpu, Limits, driver_findings, enforcement_findings
 from cta_group_core.compatibility.findings import Finding, Severity
 from cta_group_core.compatibility.versions import CudaVersion, DriverVersion, parsed_or_none
+from cta_group_core.names import CONDITION_COMPATIBLE
 from cta_group_plugin.ports import Inventory
 from cta_group_plugin.report import ConditionReport, Truth, WithheldCause
 from cta_group_plugin.state import NodeView
-
-COMPATIBLE: Final = "Compatible"
 
 
 def compatible(
@@ -69,4 +67,4 @@ def _told(view: NodeView, found: Iterable[Finding], notices: Iterable[str]) -> s
 
 
 def _condition(status: Truth, reason: str, message: str) -> ConditionReport:
-    return ConditionReport(type=COMPATIBLE, status=status, reason=reason, message=message)
+    return ConditionReport(type=CONDITION_COMPATIBLE, status=status, reason=reason, message=message)

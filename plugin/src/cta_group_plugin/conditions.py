@@ -5,7 +5,13 @@ from typing import Final
 
 from cta_group_core.health.state import Phase
 from cta_group_core.health.verdict import Verdict
-from cta_group_core.names import CONDITION_REGISTERED
+from cta_group_core.names import (
+    CONDITION_CLIENTS_LIMITED,
+    CONDITION_GPUS_HEALTHY,
+    CONDITION_HOLDERS_KNOWN,
+    CONDITION_MPS_READY,
+    CONDITION_REGISTERED,
+)
 from cta_group_plugin.compatible import compatible
 from cta_group_plugin.inventory import ServedGpu
 from cta_group_plugin.mps_trouble import MpsTrouble
@@ -19,12 +25,6 @@ from cta_group_plugin.report import (
 )
 from cta_group_plugin.settings import EnforcementSettings
 from cta_group_plugin.state import NodeView
-
-REGISTERED: Final = CONDITION_REGISTERED
-GPUS_HEALTHY: Final = "GPUsHealthy"
-MPS_READY: Final = "MPSReady"
-CLIENTS_LIMITED: Final = "ClientsLimited"
-HOLDERS_KNOWN: Final = "HoldersKnown"
 
 _NAMED: Final = 20
 """Processes that a condition names: its message has an end."""
@@ -72,11 +72,11 @@ def notices_of(gpu: ServedGpu, view: NodeView) -> Iterable[str]:
 
 def _registered(view: NodeView) -> ConditionReport:
     if view.registered_as:
-        return _condition(REGISTERED, "True", "Registered", "kubelet knows this plugin")
+        return _condition(CONDITION_REGISTERED, "True", "Registered", "kubelet knows this plugin")
     if not view.offer.served:
-        return _condition(REGISTERED, "False", "NothingToOffer", "no GPU of this node offers groups")
+        return _condition(CONDITION_REGISTERED, "False", "NothingToOffer", "no GPU of this node offers groups")
     return _condition(
-        REGISTERED,
+        CONDITION_REGISTERED,
         "False",
         "NotRegistered",
         view.registration_problem or "not registered with kubelet yet",
@@ -85,41 +85,42 @@ def _registered(view: NodeView) -> ConditionReport:
 
 def _gpus_healthy(view: NodeView) -> ConditionReport:
     if not view.offer.served:
-        return _condition(GPUS_HEALTHY, "Unknown", "NoGpu", "no GPU of this node offers groups")
+        return _condition(CONDITION_GPUS_HEALTHY, "Unknown", "NoGpu", "no GPU of this node offers groups")
     ill = {uuid: fault for uuid, fault in view.faults.items() if not fault.whole and uuid in view.offer.by_uuid}
     if ill:
         worst = min((fault.phase for fault in ill.values()), key=_WORST_FIRST.index)
         told = "; ".join(f"{uuid}: {fault.reason}" for uuid, fault in sorted(ill.items()))
-        return _condition(GPUS_HEALTHY, "False", f"Gpu{worst.value}", told)
+        return _condition(CONDITION_GPUS_HEALTHY, "False", f"Gpu{worst.value}", told)
     if view.driver_trouble:
-        return _condition(GPUS_HEALTHY, "Unknown", "DriverDoesNotAnswer", view.driver_trouble)
-    return _condition(GPUS_HEALTHY, "True", "AllHealthy", "every GPU answers")
+        return _condition(CONDITION_GPUS_HEALTHY, "Unknown", "DriverDoesNotAnswer", view.driver_trouble)
+    return _condition(CONDITION_GPUS_HEALTHY, "True", "AllHealthy", "every GPU answers")
 
 
 def _mps_ready(view: NodeView, enforcement: EnforcementSettings) -> ConditionReport:
     if not enforcement.uses_mps:
-        return _condition(MPS_READY, "Unknown", "NotUsed", "neither SMs nor memory are limited here")
+        return _condition(CONDITION_MPS_READY, "Unknown", "NotUsed", "neither SMs nor memory are limited here")
     waiting = {uuid: state.reason for uuid, state in sorted(view.mps.items()) if not state.ready}
     if waiting:
         told = "; ".join(f"{uuid}: {reason}" for uuid, reason in waiting.items())
-        return _condition(MPS_READY, "False", _mps_reason(view), told)
-    return _condition(MPS_READY, "True", "Ready", f"{len(view.mps)} GPUs are shared, and each is limited")
+        return _condition(CONDITION_MPS_READY, "False", _mps_reason(view), told)
+    return _condition(CONDITION_MPS_READY, "True", "Ready", f"{len(view.mps)} GPUs are shared, and each is limited")
 
 
 def _clients_limited(view: NodeView, enforcement: EnforcementSettings) -> ConditionReport:
     if not enforcement.uses_mps:
-        return _condition(CLIENTS_LIMITED, "Unknown", "NotUsed", "neither SMs nor memory are limited here")
+        return _condition(CONDITION_CLIENTS_LIMITED, "Unknown", "NotUsed", "neither SMs nor memory are limited here")
     if view.inventory and view.inventory.simulated:
-        return _condition(CLIENTS_LIMITED, "Unknown", "Simulated", "nothing runs on simulated GPUs")
+        return _condition(CONDITION_CLIENTS_LIMITED, "Unknown", "Simulated", "nothing runs on simulated GPUs")
     found = [(gpu, view.occupancy[gpu.facts.uuid]) for gpu in view.offer.served if gpu.facts.uuid in view.occupancy]
     if told := [f"GPU {gpu.facts.index}: {one.words}" for gpu, here in found for one in here.unlimited]:
         more = [f"{len(told) - _NAMED} more processes"] if len(told) > _NAMED else []
-        return _condition(CLIENTS_LIMITED, "False", "UnlimitedProcess", "; ".join([*told[:_NAMED], *more]))
+        return _condition(CONDITION_CLIENTS_LIMITED, "False", "UnlimitedProcess", "; ".join([*told[:_NAMED], *more]))
     if problems := sorted({here.problem for _, here in found if here.problem}):
-        return _condition(CLIENTS_LIMITED, "Unknown", "NotSeen", "; ".join(problems))
+        return _condition(CONDITION_CLIENTS_LIMITED, "Unknown", "NotSeen", "; ".join(problems))
     if not found:
-        return _condition(CLIENTS_LIMITED, "Unknown", "NotAsked", "no GPU was asked yet who uses it")
-    return _condition(CLIENTS_LIMITED, "True", "Limited", "every process of a tenant keeps the limits of its slice")
+        return _condition(CONDITION_CLIENTS_LIMITED, "Unknown", "NotAsked", "no GPU was asked yet who uses it")
+    kept = "every process of a tenant keeps the limits of its slice"
+    return _condition(CONDITION_CLIENTS_LIMITED, "True", "Limited", kept)
 
 
 def _mps_reason(view: NodeView) -> str:
@@ -133,10 +134,10 @@ def _mps_reason(view: NodeView) -> str:
 def _holders_known(view: NodeView) -> ConditionReport:
     if view.account_problem:
         told = f"{view.account_problem}; kubelet.rootDir of the chart's values must be kubelet's --root-dir"
-        return _condition(HOLDERS_KNOWN, "False", "KubeletUnavailable", told)
+        return _condition(CONDITION_HOLDERS_KNOWN, "False", "KubeletUnavailable", told)
     if not view.holders_are_known:
-        return _condition(HOLDERS_KNOWN, "Unknown", "NotAsked", "kubelet was not asked yet who holds what")
-    return _condition(HOLDERS_KNOWN, "True", "Known", "kubelet tells who holds what")
+        return _condition(CONDITION_HOLDERS_KNOWN, "Unknown", "NotAsked", "kubelet was not asked yet who holds what")
+    return _condition(CONDITION_HOLDERS_KNOWN, "True", "Known", "kubelet tells who holds what")
 
 
 def _condition(kind: str, status: Truth, reason: str, message: str) -> ConditionReport:
