@@ -43,18 +43,19 @@ class PodsInMemory(MemoryKube):
         return [gate["name"] for gate in spec.get("schedulingGates", ())]
 
     async def get(self, path: str, query: Mapping[str, str] | None = None) -> Json:
-        """Return a page of pods, or all nodes."""
+        """Return a page of pods or of nodes."""
         if self.failure:
             raise self.failure
-        if path == "/api/v1/nodes":
-            return {"metadata": {}, "items": self.nodes}
         assert query is not None
-        assert query["fieldSelector"] == "spec.nodeName="
         start = int(query.get("continue", "0"))
-        self.looks += start == 0
-        pods = list(self.objects.values())
-        more = {"continue": str(start + 2)} if len(pods) > start + 2 else {}
-        return {"metadata": more, "items": pods[start : start + 2]}
+        if path == "/api/v1/nodes":
+            found: Sequence[Json] = self.nodes
+        else:
+            assert query["fieldSelector"] == "spec.nodeName="
+            self.looks += start == 0
+            found = list(self.objects.values())
+        more = {"continue": str(start + 2)} if len(found) > start + 2 else {}
+        return {"metadata": more, "items": found[start : start + 2]}
 
     async def json_patch(self, path: str, operations: Sequence[Json]) -> Json:
         """Patch, unless it is to be refused."""
@@ -144,11 +145,12 @@ def test_an_api_server_that_never_answers_is_told() -> None:
 
 
 async def test_nodes_that_go_on_listing_the_resource_are_named() -> None:
-    """Kubelet keeps the name of the resource; the report says where and for how long."""
+    """Kubelet keeps the name of the resource; the report says where and for how long, however many nodes there are."""
     api = PodsInMemory()
     api.nodes = [
-        {"metadata": {"name": "gpu-1"}, "status": {"capacity": {"cpu": "4", "nvidia.com/cta-group": "0"}}},
         {"metadata": {"name": "cpu-1"}, "status": {"capacity": {"cpu": "4"}}},
+        {"metadata": {"name": "cpu-2"}, "status": {"capacity": {"cpu": "4"}}},
+        {"metadata": {"name": "gpu-1"}, "status": {"capacity": {"cpu": "4", "nvidia.com/cta-group": "0"}}},
     ]
     words = (await released(api)).words("nvidia.com/cta-group")
     assert words.splitlines()[0] == f"gate {GATE_PLACEMENT}: taken off 0 pods"

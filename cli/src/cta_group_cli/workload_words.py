@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from cta_group_core.nodes import Condition, ConditionStatus
+from cta_group_core.plurals import counted
 from cta_group_core.workload import (
     CONDITION_WITHIN_BUDGET,
     OBSTACLES,
@@ -53,8 +54,8 @@ def _rollout_words(rollout: RolloutStatus) -> str:
     missing = f"{rollout.unavailable_replicas} may be missing meanwhile"
     if not rollout.surge_replicas:
         return f"ends pods before it makes new ones; {missing}"
-    pods = "1 pod more" if rollout.surge_replicas == 1 else f"{rollout.surge_replicas} pods more"
-    return f"at most {pods}, {rollout.surge_groups} groups; {missing}"
+    pods = counted(rollout.surge_replicas, "pod")
+    return f"at most {pods} more, {rollout.surge_groups} groups; {missing}"
 
 
 def _server_words(server: ServerStatus) -> str:

@@ -15,12 +15,17 @@ TEXT_MOST: Final = 32768
 """``maxLength`` of messages in ``crds/``."""
 
 
+def shortened(text: str, most: int) -> str:
+    """Return a text of ``most`` characters at most; where the end is left out, the last one says so."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def _count(number: int) -> int:
     return min(number, COUNT_MOST)
 
 
 def _text(text: str) -> str:
-    return text if len(text) <= TEXT_MOST else f"{text[: TEXT_MOST - 1]}…"
+    return shortened(text, TEXT_MOST)
 
 
 Count = Annotated[int, AfterValidator(_count)]

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+from cta_group_core.bounded import shortened
 from cta_group_core.denials import Denial, refusal_words
 from cta_group_core.explain_growth import Ceiling, GrowthFacts, growth_conditions
 from cta_group_core.explain_quota import QuotaFacts, denied_by
@@ -115,7 +116,6 @@ class Explanation:
     placed: Condition
     remarks: tuple[Condition, ...] = ()
     """What pods lack that run all the same."""
-
     growth: tuple[Condition, ...] = ()
     """What may come to be an obstacle."""
 
@@ -129,15 +129,11 @@ def explain(facts: WorkloadFacts) -> Explanation:
     """Say why the workload is not running; the first obstacle on a pod's way is told first."""
     admissible = _admissible(facts)
     placed = _placed(facts)
-    remarks = _remarks(facts)
+    remarks = (*_slipped(facts), *_clusterless(facts))
     obstacles = [one.message for one in (admissible, placed) if one.status is ConditionStatus.FALSE]
     told = obstacles[0] if obstacles else _progress(facts)
     message = "; ".join((told, *(one.message for one in remarks)))
     return Explanation(message, admissible, placed, remarks, growth_conditions(facts.growth))
-
-
-def _remarks(facts: WorkloadFacts) -> tuple[Condition, ...]:
-    return (*_slipped(facts), *_clusterless(facts))
 
 
 def _clusterless(facts: WorkloadFacts) -> tuple[Condition, ...]:
@@ -246,7 +242,7 @@ def _plural(verb: str) -> str:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST_TEXT else f"{text[: _LONGEST_TEXT - 1]}…"
+    return shortened(text, _LONGEST_TEXT)
 
 
 def _condition(kind: str, reason: str, message: str, *, status: ConditionStatus = ConditionStatus.FALSE) -> Condition:

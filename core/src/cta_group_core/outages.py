@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from cta_group_core.bounded import shortened
 from cta_group_core.nodes import GpuHealth, GpuStatus
 
 _GPUS_TOLD = 2
@@ -24,6 +25,4 @@ def _words(gpu: GpuStatus) -> str:
 
 
 def _because(reason: str | None) -> str:
-    if not reason:
-        return ""
-    return f" ({reason if len(reason) <= _LONGEST_REASON else reason[: _LONGEST_REASON - 1] + '…'})"
+    return f" ({shortened(reason, _LONGEST_REASON)})" if reason else ""

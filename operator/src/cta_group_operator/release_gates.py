@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from cta_group_core.names import DEFAULT_RESOURCE_NAME, GATE_PLACEMENT
+from cta_group_core.plurals import counted
 from cta_group_operator.adapters.connection import load_connection
 from cta_group_operator.adapters.kube import KubeClient
 from cta_group_operator.errors import ApiError, NotFound
 from cta_group_operator.listing import items
 from cta_group_operator.ports import Json, KubeApi
+from cta_group_operator.resources import NODES, PODS
 
-_PODS: Final = "/api/v1/pods"
 _UNBOUND: Final = "spec.nodeName="
 """A gated pod is never bound. No label is trusted here: whoever may edit a pod may take ours off."""
 _AT_ONCE: Final = 8
@@ -61,22 +62,22 @@ class GateReport:
 
     def words(self, resource: str) -> str:
         """Return the report for people, a line for each thing."""
-        told = [f"gate {GATE_PLACEMENT}: taken off {_counted(self.released)}"]
+        told = [f"gate {GATE_PLACEMENT}: taken off {_named(self.released)}"]
         if self.left:
-            told.append(f"gated still: {_counted(self.left)}")
+            told.append(f"gated still: {_named(self.left)}")
         if self.problem:
             told.append(f"the API server said: {self.problem}")
         if self.nodes:
             told.append(
-                f"kubelet goes on listing {resource}, with nothing to give out, on {_counted(self.nodes, 'node')}: "
+                f"kubelet goes on listing {resource}, with nothing to give out, on {_named(self.nodes, 'node')}: "
                 "capacity falls to 0 five minutes after the plugin's end, and the entry stays until the Node object is "
                 "made anew or patched"
             )
         return "\n".join(told)
 
 
-def _counted(names: Sequence[str], thing: str = "pod") -> str:
-    number = f"{len(names)} {thing}{'' if len(names) == 1 else 's'}"
+def _named(names: Sequence[str], thing: str = "pod") -> str:
+    number = counted(len(names), thing)
     more = ", ..." if len(names) > _SHOWN else ""
     return f"{number} ({', '.join(names[:_SHOWN])}{more})" if names else number
 
@@ -135,10 +136,10 @@ class GateRelease:
 
     async def _release(self, pod: Json, limit: asyncio.Semaphore) -> bool:
         """Release one pod; return False when the API server would not."""
-        name = _name(pod)
+        name, meta = _name(pod), pod["metadata"]
         try:
             async with limit:
-                await self._api.json_patch(f"/api/v1/namespaces/{name.replace('/', '/pods/')}", _patch(pod))
+                await self._api.json_patch(PODS.path(meta["namespace"], meta["name"]), _patch(pod))
         except NotFound:
             self._left.remove(name)  # it is gone, and its gate with it
         except ApiError as error:  # when it only changed meanwhile, the next look finds it so and says nothing more
@@ -151,7 +152,7 @@ class GateRelease:
 
 
 async def _gated(api: KubeApi) -> AsyncIterator[Json]:
-    async for pod in items(api, _PODS, {"fieldSelector": _UNBOUND}):
+    async for pod in items(api, PODS.path(), {"fieldSelector": _UNBOUND}):
         if GATE_PLACEMENT in _gates(pod) and "deletionTimestamp" not in pod["metadata"]:
             yield pod
 
@@ -175,7 +176,7 @@ def _patch(pod: Json) -> list[dict[str, Any]]:
 
 async def _nodes_with(api: KubeApi, resource: str) -> list[str]:
     try:
-        nodes = (await api.get("/api/v1/nodes")).get("items") or ()
+        nodes = [node async for node in items(api, NODES.path())]
     except ApiError:
         return []  # the gates are what matters; this is a remark
     return sorted(node["metadata"]["name"] for node in nodes if resource in node.get("status", {}).get("capacity", {}))

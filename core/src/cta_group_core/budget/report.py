@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from cta_group_core.bounded import shortened
 from cta_group_core.budget.advice import Advice
 from cta_group_core.budget.objectives import Budget
 from cta_group_core.budget.outcome import Outcome, kept
 from cta_group_core.budget.window import Observed
 from cta_group_core.nodes import Condition, ConditionStatus
+from cta_group_core.plurals import counted
 from cta_group_core.workload import CONDITION_WITHIN_BUDGET, BudgetMeasured, BudgetStatus
 
 MEASURING: Final = "Measuring"
@@ -35,7 +37,7 @@ def judged(budget: Budget, found: Sequence[Outcome], observed: Observed, advice:
         False: (ConditionStatus.FALSE, "BudgetExceeded"),
         None: (ConditionStatus.UNKNOWN, "TooFewRequests" if _waits(found) else "NotMeasured"),
     }[answer]
-    pods = "1 pod" if observed.pods == 1 else f"{observed.pods} pods"
+    pods = counted(observed.pods, "pod")
     message = f"{'; '.join(map(str, found))}; over {_minutes(observed.seconds)} of {pods}{note and f' ({note})'}"
     measured = tuple(_measured(one) for one in found)
     numbers = BudgetStatus(wanted=str(budget), measured=measured, recommended_groups=advice.groups, advice=advice.text)
@@ -96,5 +98,5 @@ def _minutes(seconds: float) -> str:
 
 
 def _condition(status: ConditionStatus, reason: str, message: str) -> Condition:
-    text = message if len(message) <= _LONGEST_TEXT else f"{message[: _LONGEST_TEXT - 3]}..."
-    return Condition(type=CONDITION_WITHIN_BUDGET, status=status, reason=reason, message=text)
+    told = shortened(message, _LONGEST_TEXT)
+    return Condition(type=CONDITION_WITHIN_BUDGET, status=status, reason=reason, message=told)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from cta_group_core.compatibility.findings import Finding, need_a_person
 from cta_group_core.nodes import NodeStatus
+from cta_group_core.plurals import counted
 from cta_group_plugin.doctor.findings import findings_of
 from cta_group_plugin.doctor.gather import DoctorSettings, Examination, examine
 from cta_group_plugin.inventory import Offer, offer_of
@@ -63,6 +64,6 @@ def _facts(settings: DoctorSettings, findings: Sequence[Finding]) -> dict[str, o
 
 
 def _text(settings: DoctorSettings, findings: Sequence[Finding]) -> str:
-    last = f"{len(findings)} finding{'' if len(findings) == 1 else 's'} on {settings.run.node_name}."
+    last = f"{counted(len(findings), 'finding')} on {settings.run.node_name}."
     told = [finding.as_text() for finding in findings]
     return "\n\n".join([*told, last if findings else f"Nothing is wrong on {settings.run.node_name}."])

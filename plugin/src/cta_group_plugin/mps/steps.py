@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from cta_group_core.ids import GpuUuid
+from cta_group_core.plurals import counted
 from cta_group_plugin.errors import MpsUnavailable
 from cta_group_plugin.logs import EventLog
 from cta_group_plugin.mps.backend import Ceiling, LimitBackend
@@ -138,7 +139,7 @@ class DaemonSteps:
     async def _without_demand(self, whole: MpsDemand | None) -> MpsState:
         """End a daemon that nobody wants: after a while, or at once when one tenant is to have the whole GPU."""
         if living := self._life.clients.living():
-            return self._not_ready(f"its MPS daemon still has {living} client{'s' if living > 1 else ''}")
+            return self._not_ready(f"its MPS daemon still has {counted(living, 'client')}")
         if whole is None and self._clock() - self._unwanted_since < self._timing.idle_seconds:
             return self._not_ready("no MPS daemon is wanted")
         await self._quit()

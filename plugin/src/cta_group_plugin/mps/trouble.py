@@ -12,6 +12,7 @@ then, and mostly it recovers: a silent one answers again, a server in FAULT is w
 
 from dataclasses import dataclass, field
 
+from cta_group_core.plurals import counted
 from cta_group_plugin.mps_trouble import MpsTrouble
 
 
@@ -45,7 +46,7 @@ class TroubleWatch:
         """Say what is waited for, in words that do not change while it is waited."""
         if not living_clients:
             return f"without a client it is started anew after {self.wedged_seconds:g} s"
-        living, have = ("1 client", "has") if living_clients == 1 else (f"{living_clients} clients", "have")
+        living, have = counted(living_clients, "client"), "has" if living_clients == 1 else "have"
         if self._trouble is MpsTrouble.FAULT:
             return f"it is started anew when {living} {have} ended, at the latest after {self.fault_seconds:g} s"
         return f"it is left alone as long as {living} may live"
