@@ -171,6 +171,20 @@ async def test_the_status_is_written_once() -> None:
     assert len(kube.writes) == 1
 
 
+async def test_a_quota_that_was_made_again_is_told_afresh() -> None:
+    """What was written of one that is gone says nothing of the next of its name."""
+    view, kube = a_view("a"), FakeKube()
+    view.quotas.put(a_quota("q", 64, "a"))
+    view.limits.put(a_limit("a", "q", 64))
+    quotas = reconciler(view, kube)
+    await quotas.reconcile("q")
+    view.quotas.remove(("", "q"))
+    await quotas.reconcile("q")
+    view.quotas.put(a_quota("q", 64, "a"))
+    await quotas.reconcile("q")
+    assert [write for write in kube.writes if write == ("merge", STATUS)] == [("merge", STATUS)] * 2
+
+
 async def test_a_refused_write_is_told() -> None:
     """What the API server refuses is in the status, in its words."""
     view, kube = a_view("a"), FakeKube(failures=[Forbidden("403: no quotas here")])

@@ -69,6 +69,8 @@ class QuotaReconciler:
         if not snapshot.quotas:
             self._stuck.discard(key)
             self._charges.drop(key)
+            if self._view.quotas.get(key) is None:  # it may only have joined a cohort
+                self._written.forget(("", key))
             return await self._remove_all(key)
         if snapshot.plan.writes or snapshot.victims:
             for limit in await self._limits.read_all():

@@ -1,6 +1,7 @@
 """CTAWorkload: one object per top owner that explains why its pods are not running, written when it changes."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Final
 
@@ -74,10 +75,12 @@ class WorkloadReconciler:
         existing = self._view.workloads.get(name, top.namespace)
         facts = workload_facts(top, self._view, self._denials, self._refusals, held=self._held, pauses=self._pauses)
         if facts is None:
-            await self._remove(top, existing)
+            if existing is not None and existing.owner_uid == top.uid:  # of a workload that asks for groups no more
+                await self._delete(existing)
             return None
         if existing is not None and existing.owner_uid != top.uid:
-            await self._replace_predecessor(existing)
+            await self._delete(existing)
+            raise Conflict(f"{existing.ref} explained an older workload of that name; looked at again when it is gone")
         status = status_of(top, facts, server_of(top, self._view, self._servers))
         await self._tell(top, name, existing, status)
         return _SURROUNDINGS_SECONDS if facts.rollout is not None and facts.rollout.needs_room_first else None
@@ -86,24 +89,11 @@ class WorkloadReconciler:
         """Hear that an explanation is gone: if its workload is not, it is made again."""
         self._written.forget((workload.owner_uid, workload.ref.name))
 
-    async def _remove(self, top: ObjectRef, existing: WorkloadView | None) -> None:
-        """Remove the explanation of a workload that does not ask any more; one that is gone takes it along itself."""
-        if existing is None or existing.owner_uid != top.uid:
-            return
-        try:
+    async def _delete(self, existing: WorkloadView) -> None:
+        """Delete an explanation as it was seen; a workload that is gone takes its own along, perhaps before."""
+        with suppress(NotFound):
             path = CTA_WORKLOADS.path(existing.ref.namespace, existing.ref.name)
             await self._api.delete(path, existing.resource_version)
-        except NotFound:
-            return
-
-    async def _replace_predecessor(self, existing: WorkloadView) -> None:
-        """Make room for a workload that was deleted and made again under the same name."""
-        try:
-            path = CTA_WORKLOADS.path(existing.ref.namespace, existing.ref.name)
-            await self._api.delete(path, existing.resource_version)
-        except NotFound:
-            pass
-        raise Conflict(f"{existing.ref} explained an older workload of that name; looked at again when it is gone")
 
     async def _tell(self, top: ObjectRef, name: str, existing: WorkloadView | None, status: WorkloadStatus) -> None:
         key = (top.uid, name)
