@@ -98,6 +98,27 @@ def test_what_is_wrong_stands_below(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
+def test_a_conflict_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """An older quota that keeps a namespace is why this one has none; only what is not named so is told beside it."""
+    conflict = "1 namespace belongs to an older CTAQuota: team-a (CTAQuota b)"
+    conditions = [
+        {"type": "Ready", "status": "False", "reason": "NoNamespace", "message": "no namespace that exists belongs"},
+        {"type": "NamespaceConflict", "status": "True", "reason": "KeptByOlder", "message": conflict},
+    ]
+
+    def told(*namespaces: str) -> list[str]:
+        status = QuotaStatus.model_validate({"conditions": conditions})
+        reader = FakeClusterReader(all_quotas=[Quota("a", QuotaSpec(groups=8, namespaces=namespaces), status)])
+        show_quotas(reader, namespace=None, as_json=False)
+        return capsys.readouterr().out.splitlines()[3:]
+
+    assert told("team-a") == [f"a: {conflict}"]
+    assert told("team-a", "a") == [
+        f"a: {conflict}",
+        "a: no part yet for a: no such namespace, or another CTAQuota has it",
+    ]
+
+
 def test_json_is_the_objects(capsys: pytest.CaptureFixture[str]) -> None:
     """Programs get name, spec and status as the API has them."""
     show_quotas(FakeClusterReader(all_quotas=[quota("a", "team-a")]), namespace=None, as_json=True)

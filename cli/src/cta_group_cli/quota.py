@@ -9,7 +9,7 @@ from cta_group_cli.ports import ClusterReader, Quota, Unreadable
 from cta_group_cli.table import table
 from cta_group_cli.terminal import say
 from cta_group_core.nodes import ConditionStatus
-from cta_group_core.quota import CONDITION_READY
+from cta_group_core.quota import CONDITION_CONFLICT, CONDITION_READY, REASON_NO_NAMESPACE
 
 _HEADER = ("NAME", "GROUPS", "USED", "PENDING", "READY", "NAMESPACES (USED OF THEIR PART)")
 _COHORT_HEADER = ("COHORT", "BORROWED", "LENT")
@@ -70,13 +70,21 @@ def _lending(quota: Quota) -> tuple[str | int, ...]:
 
 def _remarks(quota: Quota) -> Iterator[str]:
     """Yield what the operator says is wrong with a quota, and the namespaces that got no part of it."""
+    conflict = _conflict(quota)
     for condition in quota.status.conditions:
         good = ConditionStatus.TRUE if condition.type == CONDITION_READY else ConditionStatus.FALSE
-        if condition.status is not good and condition.message:
+        is_told = conflict and condition.reason == REASON_NO_NAMESPACE  # it follows from the conflict
+        if condition.status is not good and condition.message and not is_told:
             yield condition.message
-    absent = [name for name in quota.spec.namespaces or () if not covers(quota, name)]
+    absent = [name for name in quota.spec.namespaces or () if not covers(quota, name) and f" {name} (" not in conflict]
     if absent and quota.status.conditions:
         yield f"no part yet for {', '.join(absent)}: no such namespace, or another CTAQuota has it"
+
+
+def _conflict(quota: Quota) -> str:
+    """Return which older quotas keep which namespaces, in the operator's words; empty when none does."""
+    told = (one for one in quota.status.conditions if one.type == CONDITION_CONFLICT)
+    return next((one.message for one in told if one.status is ConditionStatus.TRUE), "")
 
 
 def _ready(quota: Quota) -> str:

@@ -16,6 +16,8 @@ from cta_group_core.selectors import LabelSelector
 
 CONDITION_READY = "Ready"
 """True while every namespace of the quota is limited as its status says."""
+REASON_NO_NAMESPACE = "NoNamespace"
+"""Of ``Ready`` while no namespace that exists has a part of the quota."""
 CONDITION_OVERCOMMITTED = "Overcommitted"
 """True while pods hold more than ``groups``, because the quota came after them or was lowered."""
 CONDITION_CONFLICT = "NamespaceConflict"

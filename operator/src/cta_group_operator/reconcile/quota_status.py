@@ -12,6 +12,7 @@ from cta_group_core.quota import (
     CONDITION_RECLAIMING,
     CONDITION_STALE,
     CONDITION_UNCHARGED,
+    REASON_NO_NAMESPACE,
     NamespaceShare,
     QuotaStatus,
     Reclaim,
@@ -83,7 +84,7 @@ def _obstacle(scope: Scope, refused: Sequence[str]) -> tuple[str, str] | None:
         told = f"a ResourceQuota that people made has the name cta-group in {_names(scope.taken)}; rename that one"
         return "NameTaken", told
     if not scope.shares:
-        return "NoNamespace", "no namespace that exists belongs to this quota"
+        return REASON_NO_NAMESPACE, "no namespace that exists belongs to this quota"
     return None
 
 
