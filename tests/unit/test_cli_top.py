@@ -14,6 +14,8 @@ from cta_group_core.nodes import Allocation, Condition, ConditionStatus, GpuHeal
 from fake_cluster_reader import FakeClusterReader
 from gpu_strategies import uuid_of
 
+NOW = "2026-12-01T12:15:00Z"
+
 
 def gpu(index: int, free: int, **more: Any) -> GpuStatus:
     """Return an H200 with free groups, held by one pod for each 32 that are not."""
@@ -45,7 +47,7 @@ def printed(
     capsys: pytest.CaptureFixture[str], *nodes: Node | Unreadable, name: str | None = None, as_json: bool = False
 ) -> tuple[Exit, str, str]:
     """Return exit status, standard output and standard error of the command for these nodes."""
-    status = show_top(FakeClusterReader(all_nodes=list(nodes)), name, as_json=as_json)
+    status = show_top(FakeClusterReader(all_nodes=list(nodes)), name, now=NOW, as_json=as_json)
     told = capsys.readouterr()
     return status, told.out, told.err
 
@@ -114,6 +116,21 @@ def test_what_a_plugin_that_is_gone_left_behind_is_not_called_free(capsys: pytes
     assert "0 of 0 groups free" in printed(capsys, left)[1]
 
 
+def test_what_nobody_has_confirmed_for_long_is_told_as_old(capsys: pytest.CaptureFixture[str]) -> None:
+    """A plugin that was killed, or a release that is gone, leaves its last word: that is said, and is a finding."""
+    old, fresh = node("old", gpu(0, 128)).status, node("fresh", gpu(0, 128)).status
+    nodes = [
+        Node("fresh", fresh.model_copy(update={"confirmed_at": "2026-12-01T12:00:01Z"})),
+        Node("old", old.model_copy(update={"confirmed_at": "2026-12-01T12:00:00Z"})),
+    ]
+    status, text, _ = printed(capsys, *nodes)
+    assert status is Exit.FINDINGS
+    assert text.splitlines()[0].endswith(
+        " Not heard of for 15 minutes or more, so what stands here is old: old (since 2026-12-01T12:00:00Z)."
+    )
+    assert printed(capsys, *nodes, name="fresh")[0] is Exit.FINE
+
+
 def test_unhealthy_gpu_is_a_finding(capsys: pytest.CaptureFixture[str]) -> None:
     """An unhealthy GPU tells why, has no request that fits, and makes the exit status 1."""
     sick = gpu(0, 128, health=GpuHealth.UNHEALTHY, health_reason="XID 79")
@@ -153,7 +170,7 @@ def test_unknown_node_names_the_known_ones() -> None:
     """A node that does not exist is an error that names those that do."""
     reader = FakeClusterReader(all_nodes=[node("a"), node("b")])
     with pytest.raises(NotFound, match="no CTANode 'c'; nodes whose plugin has published: a, b"):
-        show_top(reader, "c", as_json=False)
+        show_top(reader, "c", now=NOW, as_json=False)
 
 
 def test_json_is_what_the_nodes_published(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
@@ -171,8 +172,9 @@ def _rest(arguments: argparse.Namespace) -> "Rest":
 
 def _run_top(arguments: argparse.Namespace) -> Exit:
     from cta_group_cli.top import show_top
+    from cta_group_core.moments import rfc3339
 
-    return show_top(_connect(arguments), arguments.node, as_json=bool(arguments.output))
+    return show_top(_connect(arguments), arguments.node, now=rfc3339(time.time()), as_json=bool(arguments.output))
 
 
 def _run_explain(arguments: argparse.Namespace) -> Exit:
