@@ -13,7 +13,7 @@ from cta_group_cli.doctor_facts import (
     RuntimeClass,
     WebhookConfiguration,
 )
-from cta_group_cli.errors import AccessDenied, ClusterUnavailable
+from cta_group_cli.errors import AccessDenied, ClusterUnavailable, KindMissing
 from cta_group_cli.objects import Pod
 from cta_group_cli.ports import Node, Unreadable
 from cta_group_core.names import LABEL_REQUESTS
@@ -182,6 +182,7 @@ class FakeDoctorReader:
     rehearsal: Rehearsal | ClusterUnavailable = _SEEN
     denied: frozenset[str] = frozenset()
     """Methods that whoever asks may not use."""
+    has_kinds: bool = True
 
     def but(self, **changes: Any) -> "FakeDoctorReader":
         """Return the cluster with something changed."""
@@ -190,6 +191,8 @@ class FakeDoctorReader:
     def nodes(self) -> Sequence[Node | Unreadable]:
         """Return the CTANodes."""
         self._check("nodes")
+        if not self.has_kinds:
+            raise KindMissing("this cluster knows no CTANodes")
         return self.all_nodes
 
     def machines(self) -> Sequence[Machine]:

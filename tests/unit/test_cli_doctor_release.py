@@ -71,6 +71,16 @@ def test_parts_of_the_release_that_are_missing_or_not_ready() -> None:
     assert (half.severity, half.sentence) == (Severity.WARNING, "1 of 2 pods are ready")
 
 
+def test_a_cluster_without_the_kinds_is_examined_all_the_same() -> None:
+    """That no node can publish is told once, and what else is wrong with the release beside it."""
+    reader = WELL.but(has_kinds=False)
+    told = only(reader).finding
+    assert (told.severity, told.subject, "crds.enabled" in told.remedy) == (Severity.ERROR, "kinds", True)
+    assert only(reader, "gpu-1").finding == told
+    plugin, mps, _ = WELL.workloads
+    assert [one.finding.subject for one in found(reader.but(workloads=[plugin, mps]))] == ["kinds", "operator"]
+
+
 def test_mps_pods_of_an_earlier_revision_are_worth_knowing() -> None:
     """The DaemonSet is never rolled, so nobody else tells."""
     plugin, _, operator = WELL.workloads

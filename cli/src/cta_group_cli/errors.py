@@ -6,7 +6,8 @@
     ├── BadInput             what was typed cannot be meant
     ├── NotFound             what was named does not exist
     └── ClusterUnavailable   the cluster does not answer, or refuses, or is not set up
-        └── AccessDenied     whoever asks may not read this
+        ├── AccessDenied     whoever asks may not read this
+        └── KindMissing      it does not know a kind
 """
 
 
@@ -28,3 +29,7 @@ class ClusterUnavailable(CommandError):
 
 class AccessDenied(ClusterUnavailable):
     """Whoever asks may not do this; names what was asked."""
+
+
+class KindMissing(ClusterUnavailable):
+    """The cluster does not know a kind; names it."""

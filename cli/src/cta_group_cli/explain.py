@@ -11,12 +11,12 @@ from cta_group_cli.kinds import POD, Reference, kind_called
 from cta_group_cli.objects import Controller, Pod
 from cta_group_cli.observed import groups_of, is_gated, is_stuck, pod_facts, pods_of, workload_facts
 from cta_group_cli.pod_words import admission_remarks, pod_conditions, pod_remarks
-from cta_group_cli.ports import ClusterReader, Node, Quota
+from cta_group_cli.ports import ClusterReader, Quota, resource_of
 from cta_group_cli.quota import covers, room_words
 from cta_group_cli.terminal import say
 from cta_group_cli.workload_words import budget_words, is_in_the_way, warnings_of
 from cta_group_core.explain import WorkloadFacts, explain
-from cta_group_core.names import DEFAULT_RESOURCE_NAME, GATE_PLACEMENT
+from cta_group_core.names import GATE_PLACEMENT
 from cta_group_core.workload import WorkloadStatus, object_name
 
 _BY_OPERATOR = "the operator"
@@ -119,7 +119,7 @@ def _about_admission(pods: Sequence[Pod]) -> Sequence[str]:
 
 
 def _of_controller(reader: ClusterReader, reference: Reference, made_by: Controller, *, why: str) -> Answer:
-    resource = _resource_name(reader)
+    resource = resource_of(reader.nodes())
     template = made_by.spec.pod_template
     if template is None:
         raise NotFound(f"no CTAWorkload tells of {reference}, and what its pods ask for cannot be read here")
@@ -132,7 +132,7 @@ def _of_controller(reader: ClusterReader, reference: Reference, made_by: Control
 def _of_pod(
     reader: ClusterReader, reference: Reference, pod: Pod, told: tuple[Reference, WorkloadStatus] | None
 ) -> Answer:
-    resource = _resource_name(reader)
+    resource = resource_of(reader.nodes())
     groups = groups_of(pod.spec, resource)
     remarks = [*pod_remarks(pod), f"Its workload, {told[0]}: {told[1].message}" if told else _NO_OPERATOR]
     if not groups:
@@ -167,12 +167,6 @@ def _asks_for_none(reference: Reference, resource: str, *, gated: bool = False) 
             "ask for groups; make it again without that gate"
         )
     return Answer(reference, message, blocked=gated, source=_BY_OBJECTS)
-
-
-def _resource_name(reader: ClusterReader) -> str:
-    """Return the resource that the nodes offer; the chart can give it another name."""
-    names = [node.status.resource_name for node in reader.nodes() if isinstance(node, Node)]
-    return names[0] if names else DEFAULT_RESOURCE_NAME
 
 
 def _quotas(reader: ClusterReader, namespace: str) -> Sequence[Quota]:

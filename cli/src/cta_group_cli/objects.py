@@ -28,6 +28,11 @@ class Metadata(ApiModel):
     annotations: dict[str, str] = Field(default_factory=dict)
 
     @property
+    def full_name(self) -> str:
+        """Namespace and name."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
     def controller(self) -> Owner | None:
         """The owner that makes this object."""
         return next((owner for owner in self.owner_references if owner.controller), None)

@@ -7,14 +7,13 @@ read here once instead of being followed.
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from cta_group_cli.objects import ContainerStatus, Controller, Pod, PodSpec, PodStatus, PodTemplate
+from cta_group_cli.objects import ContainerStatus, Controller, Pod, PodSpec, PodStatus, PodTemplate, Resources
 from cta_group_cli.ports import ClusterReader
 from cta_group_core.denials import parse_denial
 from cta_group_core.endings import ContainerFacts, words_of_ending, words_of_last_ending
-from cta_group_core.errors import InvalidText
 from cta_group_core.explain import CreateFailure, PodFacts, Stage, WorkloadFacts
 from cta_group_core.names import GATE_PLACEMENT
-from cta_group_core.quantities import parse_count
+from cta_group_core.request_rules import asked_count
 
 _ENDED = {"Failed": Stage.FAILED, "Succeeded": Stage.DONE}
 _STUCK = frozenset({Stage.NO_ROOM, Stage.WAITING, Stage.FAILED, Stage.UNSCHEDULED, Stage.CRASHING})
@@ -23,16 +22,12 @@ _ORDINARY_WAITS = frozenset({"ContainerCreating", "PodInitializing"})
 
 def groups_of(spec: PodSpec, resource_name: str) -> int:
     """Return the groups that a pod asks for, as the scheduler counts them: init containers run before the others."""
-    together = sum(_groups(container.resources.limits, resource_name) for container in spec.containers)
-    alone = (_groups(container.resources.limits, resource_name) for container in spec.init_containers)
-    return max(together, *alone) if spec.init_containers else together
+    together = sum(_groups(container.resources, resource_name) for container in spec.containers)
+    return max([together, *(_groups(container.resources, resource_name) for container in spec.init_containers)])
 
 
-def _groups(limits: dict[str, str], resource_name: str) -> int:
-    try:
-        return parse_count(limits.get(resource_name, "0"))
-    except InvalidText:
-        return 0
+def _groups(resources: Resources, resource_name: str) -> int:
+    return asked_count(resources.limits, resources.requests, resource_name)
 
 
 def pod_facts(pod: Pod) -> PodFacts:

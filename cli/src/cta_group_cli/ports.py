@@ -1,11 +1,12 @@
 """What the commands read of a cluster, as one small interface."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from cta_group_cli.kinds import Kind
 from cta_group_cli.objects import Controller, Event, Pod
+from cta_group_core.names import DEFAULT_RESOURCE_NAME
 from cta_group_core.nodes import NodeStatus
 from cta_group_core.quota import QuotaSpec, QuotaStatus
 from cta_group_core.workload import WorkloadStatus
@@ -34,6 +35,11 @@ class Quota:
     name: str
     spec: QuotaSpec
     status: QuotaStatus
+
+
+def resource_of(nodes: Iterable[Node | Unreadable]) -> str:
+    """Return the resource that the nodes offer, which the chart can give another name; without nodes the usual one."""
+    return next((node.status.resource_name for node in nodes if isinstance(node, Node)), DEFAULT_RESOURCE_NAME)
 
 
 class ClusterReader(Protocol):

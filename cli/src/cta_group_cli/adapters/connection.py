@@ -39,7 +39,7 @@ def configured(connection: Connection) -> tuple[client.Configuration, str]:
     settings.retries = False  # a cluster that is away is told at once, and not by a log line a try
     where = connection.kubeconfig or _DEFAULT_KUBECONFIG
     try:
-        if connection == Connection(timeout_seconds=connection.timeout_seconds) and _is_in_pod():
+        if (connection.kubeconfig, connection.context) == (None, None) and _is_in_pod():
             config.load_incluster_config(client_configuration=settings)
             return settings, _OWN_NAMESPACE.read_text().strip()
         config.load_kube_config(where, connection.context, settings, persist_config=False)

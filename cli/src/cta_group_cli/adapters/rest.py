@@ -10,7 +10,7 @@ from kubernetes import client
 from pydantic import Field, ValidationError
 
 from cta_group_cli.adapters.connection import Connection, Json, configured
-from cta_group_cli.errors import AccessDenied, ClusterUnavailable
+from cta_group_cli.errors import AccessDenied, ClusterUnavailable, KindMissing
 from cta_group_core.nodes import ApiModel
 
 _PAGE = 500
@@ -64,7 +64,7 @@ class Rest:
         while True:
             page = self.get(path, **pages)
             if page is None:
-                raise ClusterUnavailable(
+                raise KindMissing(
                     f"this cluster knows no {what}: is the chart installed, with its kinds (crds.enabled, or crds/)?"
                 )
             read = parsed(_Page, page, path)

@@ -57,7 +57,7 @@ def _of_passed(configuration: WebhookConfiguration, tenants: Sequence[Pod]) -> I
     """Find pods that the webhook should have seen and has not: it labels every pod that it sees."""
     since = configuration.metadata.creation_timestamp
     passed = [
-        f"{pod.metadata.namespace}/{pod.metadata.name}"
+        pod.metadata.full_name
         for pod in tenants
         if LABEL_REQUESTS not in pod.metadata.labels
         and pod.metadata.creation_timestamp > since

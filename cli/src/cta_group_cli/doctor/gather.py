@@ -15,12 +15,12 @@ from cta_group_cli.doctor_facts import (
     RuntimeClass,
     WebhookConfiguration,
 )
-from cta_group_cli.errors import AccessDenied, ClusterUnavailable, NotFound
+from cta_group_cli.errors import AccessDenied, ClusterUnavailable, KindMissing, NotFound
 from cta_group_cli.objects import Pod
 from cta_group_cli.observed import groups_of
-from cta_group_cli.ports import Node, Unreadable
+from cta_group_cli.ports import Node, Unreadable, resource_of
 from cta_group_core.compatibility.host_findings import is_churning_version
-from cta_group_core.names import DEFAULT_RESOURCE_NAME, LABEL_COMPONENT
+from cta_group_core.names import LABEL_COMPONENT
 
 _MOST_KUBELETS: Final = 16
 """So many kubelets are asked for their configuration: each is a call through the API server."""
@@ -50,11 +50,8 @@ class Facts:
     """In sentences, what could not be looked at."""
     asked_for: str | None = None
     """The node that was named."""
-
-    @property
-    def resource(self) -> str:
-        """The resource that the nodes offer; the chart can give it another name."""
-        return next((node.status.resource_name for node in self.nodes), DEFAULT_RESOURCE_NAME)
+    has_kinds: bool = True
+    """The project's kinds are known to the cluster."""
 
     @property
     def names(self) -> Sequence[str]:
@@ -95,12 +92,12 @@ class _Asking:
 def gather(reader: DoctorReader, name: str | None) -> Facts:
     """Read a cluster, or what concerns one node of it. Raises NotFound for a node that does not exist."""
     asking = _Asking()
-    entries = reader.nodes()
+    entries, has_kinds = _published(reader)
     machines = {one.metadata.name: one for one in asking.for_all("Nodes", reader.machines)}
     if name is not None and machines and name not in machines and name not in {entry.name for entry in entries}:
         raise NotFound(f"no node {name!r}; nodes: {', '.join(sorted(machines))}")
     nodes = [entry for entry in entries if isinstance(entry, Node) and name in {None, entry.name}]
-    resource = next((node.status.resource_name for node in nodes), DEFAULT_RESOURCE_NAME)
+    resource = resource_of(nodes)
     pods = asking.for_all("pods", partial(reader.tenant_pods, name))
     return Facts(
         nodes=nodes,
@@ -117,7 +114,16 @@ def gather(reader: DoctorReader, name: str | None) -> Facts:
         rehearsal=_rehearsal(reader, nodes, resource, asking),
         unread=asking.unread,
         asked_for=name,
+        has_kinds=has_kinds,
     )
+
+
+def _published(reader: DoctorReader) -> tuple[Sequence[Node | Unreadable], bool]:
+    """Return the CTANodes, and whether the cluster knows the kind; the rest of a release may be there without it."""
+    try:
+        return reader.nodes(), True
+    except KindMissing:
+        return (), False
 
 
 def _gates(reader: DoctorReader, machines: Iterable[Machine], asking: _Asking) -> dict[str, Mapping[str, bool]]:

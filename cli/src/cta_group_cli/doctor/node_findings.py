@@ -11,20 +11,28 @@ from cta_group_core.compatibility.driver_findings import subject_of
 from cta_group_core.compatibility.findings import Finding, Severity, worst_first
 from cta_group_core.compatibility.host_findings import HostFacts, is_churning_version
 from cta_group_core.compatibility.node_findings import node_findings
-from cta_group_core.names import LEFT_OUT
+from cta_group_core.names import (
+    CONDITION_CLIENTS_LIMITED,
+    CONDITION_COMPATIBLE,
+    CONDITION_HOLDERS_KNOWN,
+    CONDITION_MPS_READY,
+    CONDITION_REGISTERED,
+    LEFT_OUT,
+)
 from cta_group_core.nodes import Condition, ConditionStatus, GpuHealth, GpuStatus, NodeStatus
 
 _OTHER_PLUGINS: Final = ("nvidia.com/gpu", "nvidia.com/gpu.shared")
 _MIG_PLUGIN: Final = "nvidia.com/mig-"
 _GPU_LABELS: Final = ("nvidia.com/gpu.present", "feature.node.kubernetes.io/pci-10de.present")
 _REMEDIES: Final = {
-    "Registered": "kubectl logs of the plugin's pod on this node; kubelet.devicePluginsDir of the chart's values must "
-    "be the folder with kubelet.sock",
-    "MPSReady": "kubectl logs of the MPS supervisor's pod on this node, and /run/cta-group/mps/<GPU>/log on the node",
-    "Compatible": "cta-group-plugin doctor in the plugin's pod on this node tells more",
-    "ClientsLimited": "restart the pods that it names; they must leave CUDA_MPS_PIPE_DIRECTORY and the folder that it "
-    "names as they were given",
-    "HoldersKnown": "set kubelet.rootDir of the chart's values to kubelet's --root-dir",
+    CONDITION_REGISTERED: "kubectl logs of the plugin's pod on this node; kubelet.devicePluginsDir of the chart's "
+    "values must be the folder with kubelet.sock",
+    CONDITION_MPS_READY: "kubectl logs of the MPS supervisor's pod on this node, and /run/cta-group/mps/<GPU>/log on "
+    "the node",
+    CONDITION_COMPATIBLE: "cta-group-plugin doctor in the plugin's pod on this node tells more",
+    CONDITION_CLIENTS_LIMITED: "restart the pods that it names; they must leave CUDA_MPS_PIPE_DIRECTORY and the folder "
+    "that it names as they were given",
+    CONDITION_HOLDERS_KNOWN: "set kubelet.rootDir of the chart's values to kubelet's --root-dir",
 }
 _OF_GPUS: Final = ("GpuUnhealthy", "GpuSuspect", "GpuRecovering", "GpuWithheld", "ClaimedTwice")
 _TOLD_OTHERWISE: Final = frozenset({*_OF_GPUS, "DriverUnsuitable", "NoDriver", "NoGpu", "NothingToOffer"})
@@ -62,7 +70,7 @@ def _published(facts: Facts, name: str, machine: Machine | None, status: NodeSta
             f"it cannot be read by this version: {other}",
             "upgrade kubectl cta, or the release, so that both are of one version",
         )
-    elif status is None and facts.pods_of("plugin", name):
+    elif status is None and facts.has_kinds and facts.pods_of("plugin", name):
         yield Finding(
             Severity.ERROR,
             "CTANode",

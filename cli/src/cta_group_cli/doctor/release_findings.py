@@ -14,6 +14,17 @@ _NEEDED: Final = {"plugin": "nodes offer no groups", "operator": "quota, placeme
 _IMAGE_REASONS: Final = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull")
 
 
+def kinds_findings(facts: Facts) -> Iterator[Finding]:
+    """Yield what is wrong when the cluster does not know the project's kinds."""
+    if not facts.has_kinds:
+        yield Finding(
+            Severity.ERROR,
+            "kinds",
+            "this cluster knows no CTANodes, so no node can publish its GPUs, and the operator waits for its kinds",
+            "install or upgrade the release with crds.enabled=true, or kubectl apply --server-side -f crds/",
+        )
+
+
 def release_findings(facts: Facts) -> Iterator[Finding]:
     """Yield what is wrong with the workloads of the release."""
     if not facts.workloads:
@@ -49,7 +60,7 @@ def _of_workload(workload: ReleaseWorkload) -> Iterator[Finding]:
     status = workload.status
     wanted = status.desired_number_scheduled or (workload.spec.replicas if component == "operator" else 0)
     ready = status.number_ready + status.ready_replicas
-    name = f"{workload.metadata.namespace}/{workload.metadata.name}"
+    name = workload.metadata.full_name
     if component == "operator" and not wanted:
         yield Finding(
             Severity.ERROR,
@@ -89,9 +100,7 @@ def pod_findings(facts: Facts, node: str) -> Iterator[Finding]:
         )
     for pod in (*plugins, *facts.pods_of("mps", node)):
         if (words := _trouble(pod)) is not None:
-            yield Finding(
-                Severity.ERROR, f"pod {pod.metadata.namespace}/{pod.metadata.name}", words, _pod_remedy(pod, words)
-            )
+            yield Finding(Severity.ERROR, f"pod {pod.metadata.full_name}", words, _pod_remedy(pod, words))
 
 
 def _trouble(pod: Pod) -> str | None:

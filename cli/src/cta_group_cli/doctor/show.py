@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from cta_group_cli.doctor.admission_findings import admission_findings
 from cta_group_cli.doctor.gather import Facts, gather
 from cta_group_cli.doctor.node_findings import findings_of_node
-from cta_group_cli.doctor.release_findings import release_findings
+from cta_group_cli.doctor.release_findings import kinds_findings, release_findings
 from cta_group_cli.doctor.tenant_findings import runtime_findings
 from cta_group_cli.doctor_facts import DoctorReader
 from cta_group_cli.exits import Exit
 from cta_group_cli.terminal import say
 from cta_group_core.compatibility.findings import Finding, need_a_person
+from cta_group_core.plurals import counted
 
 _SHOWN = 5
 
@@ -54,7 +55,7 @@ def examine(facts: Facts) -> Sequence[Told]:
     for name in facts.names:
         for finding in findings_of_node(facts, name):
             on_nodes.setdefault(finding, []).append(name)
-    general = [*runtime_findings(facts)]
+    general = [*kinds_findings(facts), *runtime_findings(facts)]
     if facts.asked_for is None:
         general += [*release_findings(facts), *admission_findings(facts)]
     return _in_order([*(Told(one) for one in general), *(Told(one, nodes) for one, nodes in on_nodes.items())])
@@ -86,10 +87,8 @@ def _text(facts: Facts, told: Sequence[Told]) -> str:
     parts = [one.as_text() for one in told]
     parts += [f"NOT CHECKED, {entry}" for entry in facts.unread]
     parts += _looks_closer(facts)
-    nodes = f"{len(facts.names)} node{'' if len(facts.names) == 1 else 's'}"
+    nodes = counted(len(facts.names), "node")
     parts.append(
-        f"{len(told)} finding{'' if len(told) == 1 else 's'}; {nodes} examined."
-        if told
-        else f"Nothing is wrong; {nodes} examined."
+        f"{counted(len(told), 'finding')}; {nodes} examined." if told else f"Nothing is wrong; {nodes} examined."
     )
     return "\n\n".join(parts)

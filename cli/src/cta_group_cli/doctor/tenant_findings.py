@@ -82,5 +82,5 @@ def _unknown(name: str, handler: str, needed: str, pods: list[Pod]) -> Finding:
 
 
 def _named(pods: list[Pod]) -> str:
-    names = [f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in pods]
+    names = [pod.metadata.full_name for pod in pods]
     return f"{len(names)} pods ({', '.join(names[:_SHOWN])}{', ...' if len(names) > _SHOWN else ''})"
