@@ -131,6 +131,7 @@ def _keys(path: tuple[str, ...], text: str) -> set[str]:
         ("gpus.source=fake", "gpus"),
         ("gpus.simulated.count=0", "count"),
         ("operator.alignment=maybe", "alignment"),
+        ("operator.replicas=0", "replicas"),
         ("operator.budgetSeconds=-1", "budgetSeconds"),
         ("operator.budgetSeconds=never", "budgetSeconds"),
         ("gpus.overrides[0].gpu=H100", "overrides"),
