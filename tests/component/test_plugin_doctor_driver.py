@@ -50,7 +50,7 @@ async def test_a_driver_that_hangs_is_not_waited_for(node: FakeNode) -> None:
         (told,) = await about_driver(node, driver_seconds=0.2)
     finally:
         stuck.set()
-    assert told.sentence == "the driver has not answered within 0.2 s"
+    assert told.sentence == "the driver does not answer in 0.2 s"
 
 
 @pytest.mark.parametrize("problem", [DriverError("NVML could not initialise: unknown"), DriverGone("driver changed")])

@@ -14,6 +14,7 @@
     ├── StateUnavailable       the folder in which this process keeps things cannot be read or written
     ├── ApiUnavailable         the Kubernetes API does not answer, or refuses
     ├── ApiRefused             the Kubernetes API will never take this request
+    ├── MemoryNotBack          a GPU still holds memory of a process that has ended
     └── MpsUnavailable         the MPS control daemon or its supervisor does not answer
 """
 

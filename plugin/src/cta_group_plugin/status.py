@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 from cta_group_core.health.verdict import Verdict
 from cta_group_core.ids import GpuUuid, GroupId
+from cta_group_core.moments import rfc3339
 from cta_group_core.rooms import GpuRoom, SharePolicy, largest_fit
 from cta_group_plugin.allocation import Shares, clients_allowed, clients_on, shares_held
 from cta_group_plugin.conditions import conditions_of, health_word, notices_of
@@ -191,8 +192,3 @@ def _timed(condition: ConditionReport, before: ConditionReport | None, now: floa
     same = before is not None and before.status == condition.status
     moment = before.last_transition_time if before and same else rfc3339(now)
     return replace(condition, last_transition_time=moment)
-
-
-def rfc3339(seconds: float) -> str:
-    """Return seconds since the epoch in the form of Kubernetes' times."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

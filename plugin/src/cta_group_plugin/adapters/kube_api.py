@@ -47,15 +47,15 @@ class KubeNodeApi:
         except _ObjectGone:
             self._take_over()
             applied = self._write(status)
-        return _annotation(applied, ANNOTATION_REPAIRED)
+        return _field(applied, "metadata", "annotations", ANNOTATION_REPAIRED)
 
     def _take_over(self) -> None:
         """Make the object for the Node as it is now. One of an earlier Node of this name goes, with all it says."""
         self._node_uid = ""
         node_uid = self._read_node_uid()
         found = self._make(node_uid)
-        if (before := _told(found, "status", "nodeUID")) and before != node_uid:
-            self._delete(_told(found, "metadata", "uid"))
+        if (before := _field(found, "status", "nodeUID")) and before != node_uid:
+            self._delete(_field(found, "metadata", "uid"))
             self._make(node_uid)
         self._node_uid = node_uid
 
@@ -64,7 +64,7 @@ class KubeNodeApi:
         if code == HTTPStatus.NOT_FOUND:
             raise ApiUnavailable(f"CTANode {self._node_name}: the cluster has no Node of this name")
         self._check(code, answer, "its Node")
-        if uid := _told(answer, "metadata", "uid"):
+        if uid := _field(answer, "metadata", "uid"):
             return uid
         raise ApiUnavailable(f"CTANode {self._node_name}: the API's answer for its Node names no UID: {_begin(answer)}")
 
@@ -117,16 +117,6 @@ def message_of(answer: bytes) -> str:
 
 def _begin(answer: bytes) -> str:
     return answer[:_LONGEST_ANSWER].decode(errors="replace")
-
-
-def _told(answer: bytes, part: str, name: str) -> str:
-    """Return a field of a part of the object that the API answered with; empty when it has none."""
-    return _field(answer, part, name)
-
-
-def _annotation(answer: bytes, name: str) -> str:
-    """Return an annotation of the object that the API answered with; empty when it has none."""
-    return _field(answer, "metadata", "annotations", name)
 
 
 def _field(answer: bytes, *path: str) -> str:

@@ -1,11 +1,12 @@
 """Events on pods in the Kubernetes API, where ``kubectl describe pod`` shows them."""
 
 import asyncio
-from datetime import UTC, datetime
+import time
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import quote
 
+from cta_group_core.moments import rfc3339
 from cta_group_core.names import FIELD_MANAGER_PLUGIN
 from cta_group_plugin.adapters.api_server import ApiServer, is_success
 from cta_group_plugin.adapters.kube_api import message_of
@@ -15,7 +16,6 @@ from cta_group_plugin.pod_events import PodEvent
 _MOST_BYTES: Final = 1000
 """The API server takes 1024."""
 _MOST_OF_A_NAME: Final = 200
-_TOO_MANY: Final = 429
 
 
 class KubeEvents:
@@ -36,7 +36,7 @@ class KubeEvents:
         if code == HTTPStatus.CONFLICT or is_success(code):
             return
         is_refusal = HTTPStatus.BAD_REQUEST <= code < HTTPStatus.INTERNAL_SERVER_ERROR
-        if is_refusal and code not in {HTTPStatus.UNAUTHORIZED, _TOO_MANY}:
+        if is_refusal and code not in {HTTPStatus.UNAUTHORIZED, HTTPStatus.TOO_MANY_REQUESTS}:
             raise ApiRefused(told)
         raise ApiUnavailable(told)  # whatever answers so instead of the API, it may be the API again
 
@@ -44,7 +44,7 @@ class KubeEvents:
         import hashlib  # noqa: PLC0415 - most nodes never tell anything, and it is as large as all adapters together
 
         digest = hashlib.sha256(f"{event.uid}/{event.reason}/{event.key}".encode()).hexdigest()[:16]
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        now = rfc3339(time.time())
         pod = {"apiVersion": "v1", "kind": "Pod", "namespace": event.pod.namespace, "name": event.pod.name}
         return {
             "apiVersion": "v1",

@@ -1,12 +1,8 @@
 """Asks the driver, kubelet, MPS and the host, each with a limit of time, and never changes anything."""
 
-import asyncio
-import threading
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future, InvalidStateError
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
 
 from cta_group_core.ids import GpuUuid
 from cta_group_plugin.adapters.supervisor_look import look_at_supervisor
@@ -16,11 +12,10 @@ from cta_group_plugin.doctor.processes import GpuUsers, tenants_of, users_of
 from cta_group_plugin.edges import Edges, edges_of
 from cta_group_plugin.errors import DriverAbsent, DriverError, DriverGone, KubeletUnavailable, MpsUnavailable
 from cta_group_plugin.gpu_source import GpuSource, Vitals, inventory_of
+from cta_group_plugin.mps.driver_calls import DriverCalls
 from cta_group_plugin.ports import Account, BrokenGpu, GpuFacts, GpuProcess, Inventory, MpsState
 from cta_group_plugin.settings import ComputeModeUse, RunSettings
 from cta_group_plugin.sockets import SocketLook, SocketState, look_at
-
-Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +96,9 @@ async def examine(settings: DoctorSettings, edges: Edges | None = None) -> Exami
 
 async def _driver(source: GpuSource, limit_seconds: float) -> DriverAnswer:
     try:
-        return await _in_time(lambda: _ask_driver(source), limit_seconds)
-    except TimeoutError:
-        return DriverAnswer(problem=f"the driver has not answered within {limit_seconds:g} s")
+        return await DriverCalls(limit_seconds).ask(lambda: _ask_driver(source))
+    except DriverError as silent:
+        return DriverAnswer(problem=str(silent))
 
 
 def _ask_driver(source: GpuSource) -> DriverAnswer:
@@ -143,22 +138,6 @@ def _ask_gpu(source: GpuSource, index: int) -> _GpuAnswer | BrokenGpu:
         raise
     except DriverError as error:
         return BrokenGpu(index=index, uuid=facts.uuid, reason=str(error))
-
-
-async def _in_time(ask: Callable[[], Answer], seconds: float) -> Answer:
-    """Ask in a thread that nobody waits for when it does not come back; raise TimeoutError then."""
-    answered: Future[Answer] = Future()
-
-    def run() -> None:
-        try:
-            answered.set_result(ask())
-        except InvalidStateError:
-            return  # nobody waits any more
-        except Exception as error:  # noqa: BLE001 - the end of a thread: whoever waits gets it
-            answered.set_exception(error)
-
-    threading.Thread(target=run, daemon=True).start()
-    return await asyncio.wait_for(asyncio.wrap_future(answered), seconds)
 
 
 async def _account(edges: Edges, socket: SocketLook) -> tuple[Account | None, str]:
