@@ -84,7 +84,7 @@ class Load:
     async def settle(self) -> None:
         """Wait until every pod runs that has room."""
         try:
-            await until(lambda: self.kubelets.is_settled(_PODS) or self.kubelets.refused, _DEADLINE_SECONDS)
+            await until(lambda: self.kubelets.is_settled(_PODS) or self.kubelets.refused, seconds=_DEADLINE_SECONDS)
         except TimeoutError:
             pytest.fail(f"not settled: {self.story()}")
 
@@ -132,7 +132,7 @@ async def test_two_hundred_pods_at_once(
             await load.settle()
             load.check()
             # A pod may run before the operator has heard of it.
-            await until(lambda: counted(operator) == [len(load.kubelets.running)] * 2, _DEADLINE_SECONDS)
+            await until(lambda: counted(operator) == [len(load.kubelets.running)] * 2, seconds=_DEADLINE_SECONDS)
 
 
 def counted(operator: OperatorProcess) -> list[float | None]:
@@ -152,14 +152,14 @@ async def test_operators_killed_at_full_load(
     with running_operator(operator_kubeconfig, NAMESPACE, tmp_path, *admission.flags) as first:
         second = OperatorProcess(operator_kubeconfig, NAMESPACE, tmp_path)
         try:
-            await until(second.ready, _DEADLINE_SECONDS)
+            await until(second.ready, seconds=_DEADLINE_SECONDS)
             admission.register(cluster)
             async with load_of(control_plane, cluster, chance) as load:
-                await until(lambda: is_gated(load), _DEADLINE_SECONDS)
+                await until(lambda: is_gated(load), seconds=_DEADLINE_SECONDS)
                 await load.create_all()
-                await until(lambda: load.kubelets.running, _DEADLINE_SECONDS)
+                await until(lambda: load.kubelets.running, seconds=_DEADLINE_SECONDS)
                 first.end(SIGKILL)
-                await until(lambda: second.metric("cta_group_placement_released_total"), _DEADLINE_SECONDS)
+                await until(lambda: second.metric("cta_group_placement_released_total"), seconds=_DEADLINE_SECONDS)
                 second.end(SIGKILL)
                 assert not is_gated(load)
                 with running_operator(operator_kubeconfig, NAMESPACE, tmp_path):

@@ -4,8 +4,11 @@ import asyncio
 from collections.abc import Callable
 
 
-async def until(is_true: Callable[[], object], seconds: float = 60.0) -> None:
-    """Wait until a condition holds; raises TimeoutError after the deadline."""
-    async with asyncio.timeout(seconds):
-        while not is_true():  # noqa: ASYNC110 - the condition has no event
-            await asyncio.sleep(0.01)
+async def until(is_true: Callable[[], object], what: str = "what is waited for", seconds: float = 60.0) -> None:
+    """Wait until a condition holds; raises TimeoutError, which names ``what``, after the deadline."""
+    try:
+        async with asyncio.timeout(seconds):
+            while not is_true():  # noqa: ASYNC110 - the condition has no event
+                await asyncio.sleep(0.005)
+    except TimeoutError as late:
+        raise TimeoutError(f"not within {seconds:g} s: {what}") from late

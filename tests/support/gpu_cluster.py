@@ -3,14 +3,15 @@
 No kubelet and no plugin runs. The scheduler is real, so a pod is bound for real; that it would start is not shown.
 """
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
 from cluster_harness.api_client import ApiClient
 from cluster_harness.waiting import wait_for
+from cta_group_core.moments import rfc3339
 from cta_group_core.names import DEFAULT_RESOURCE_NAME, GATE_PLACEMENT, LABEL_REQUESTS
 from cta_group_core.nodes import Allocation, GpuStatus, NodeStatus
 
@@ -91,11 +92,7 @@ class GpuCluster:
         A pod that is made earlier may be planned over the others alone, each kind being watched for itself.
         """
         for node in nodes:
-            wait_for(
-                partial(self._is_labelled, node),
-                f"the operator to label {node}",
-                PATIENCE_SECONDS,
-            )
+            wait_for(partial(self._is_labelled, node), f"the operator to label {node}", PATIENCE_SECONDS)
 
     def _is_labelled(self, node: str) -> bool:
         return "ctagroup.dev/groups-per-gpu" in self.api.get(f"/api/v1/nodes/{node}")["metadata"]["labels"]
@@ -103,12 +100,12 @@ class GpuCluster:
     def publish(self, node: str, *tenants: Sequence[Allocation], minutes_ago: int | None = None) -> None:
         """Write the CTANode's status, as the plugin does when its tenants change; ``minutes_ago``: confirmed then."""
         gpus = tuple(h100(node, index, one) for index, one in enumerate(tenants))
-        moment = None if minutes_ago is None else datetime.now(UTC) - timedelta(minutes=minutes_ago)
+        confirmed_at = None if minutes_ago is None else rfc3339(time.time() - 60 * minutes_ago)
         status = NodeStatus(
             resource_name=DEFAULT_RESOURCE_NAME,
             simulated=True,
             gpus=gpus,
-            confirmed_at=moment and rfc3339(moment),
+            confirmed_at=confirmed_at,
         ).with_totals()
         self.api.patch(f"{OURS}/ctanodes/{node}/status", {"status": status.as_api()})
 
@@ -128,23 +125,18 @@ class GpuCluster:
         status: Json = self.api.get(f"{OURS}/ctaquotas/{name}").get("status", {})
         return status
 
-    def deploy(self, name: str, groups: int, replicas: int = 1, **spec: Any) -> None:
+    def deploy(self, name: str, groups: int, replicas: int = 1, **pod: Any) -> None:
         """Make a Deployment whose pods are as admission makes them: labelled and gated."""
-        template = {
-            "metadata": {"labels": {"app": name, LABEL_REQUESTS: "true"}},
-            "spec": self.pod_spec(groups, **spec),
-        }
-        body = {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": template}
-        self.api.create(
-            f"/apis/apps/v1/namespaces/{self.namespace}/deployments", {"metadata": {"name": name}, "spec": body}
-        )
+        self.make_controller("Deployment", name, groups, pod, replicas=replicas)
 
-    def make_controller(self, kind: str, name: str, groups: int, **spec: Any) -> str:
-        """Make a ReplicaSet, StatefulSet, DaemonSet or Job of labelled and gated pods; return its path."""
+    def make_controller(
+        self, kind: str, name: str, groups: int, pod: Mapping[str, Any] | None = None, **spec: Any
+    ) -> str:
+        """Make a controller of ``apps``, or a Job, of labelled and gated pods; return its path."""
         job = kind == "Job"
         template = {
             "metadata": {"labels": {"app": name, LABEL_REQUESTS: "true"}},
-            "spec": self.pod_spec(groups, **({"restartPolicy": "Never"} if job else {})),
+            "spec": self.pod_spec(groups, **({"restartPolicy": "Never"} if job else {}), **(pod or {})),
         }
         selector = {} if job else {"selector": {"matchLabels": {"app": name}}}
         group = "/apis/batch/v1" if job else "/apis/apps/v1"
@@ -240,11 +232,6 @@ class GpuCluster:
             *(f"/api/v1/nodes/{name}" for name in self.nodes),
         ):
             self.api.discard(path)
-
-
-def rfc3339(moment: datetime) -> str:
-    """Return a moment as Kubernetes writes it."""
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def versions(items: Iterable[Json]) -> dict[str, str]:

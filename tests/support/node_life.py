@@ -1,24 +1,25 @@
 """What a fake node's kubelet and plugin say from time to time, and what is said of it when nothing is heard of them."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from threading import Event, Thread
 
 from cluster_harness.api_client import ApiClient
 from cluster_harness.waiting import wait_for
-from gpu_cluster import OURS, PATIENCE_SECONDS, rfc3339
+from cta_group_core.moments import rfc3339
+from gpu_cluster import OURS, PATIENCE_SECONDS
 
 _BEAT_SECONDS = 5.0
 
 
 def confirm(api: ApiClient, node: str) -> None:
     """Confirm the CTANode as it is, as a plugin does to which nothing happens."""
-    api.patch(f"{OURS}/ctanodes/{node}/status", {"status": {"confirmedAt": rfc3339(datetime.now(UTC))}})
+    api.patch(f"{OURS}/ctanodes/{node}/status", {"status": {"confirmedAt": rfc3339(time.time())}})
 
 
 def _set_ready(api: ApiClient, node: str, status: str) -> None:
-    now = rfc3339(datetime.now(UTC))
+    now = rfc3339(time.time())
     ready = {"type": "Ready", "status": status, "reason": "Fake", "message": "fake", "lastHeartbeatTime": now}
     api.patch(f"/api/v1/nodes/{node}/status", {"status": {"conditions": [ready]}})
 

@@ -1,7 +1,7 @@
 """Values and fakes for unit tests of the operator: a clock that is set, an API that remembers, objects in short."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -34,16 +34,6 @@ RESOURCE = "nvidia.com/cta-group"
 SPACE = "team-a"
 READ_LIMIT = LimitConverter(RESOURCE).read
 READ_POD = Converter(RESOURCE).read_pod
-
-
-async def until(condition: Callable[[], object], what: str, deadline_seconds: float = 60.0) -> None:
-    """Wait until ``condition`` holds; TimeoutError naming ``what``."""
-    try:
-        async with asyncio.timeout(deadline_seconds):
-            while not condition():  # noqa: ASYNC110 - conditions are of any kind
-                await asyncio.sleep(0.005)
-    except TimeoutError as late:
-        raise TimeoutError(what) from late
 
 
 @dataclass

@@ -11,6 +11,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 from kubernetes.client import Configuration
 
+from conditions import until
 from cta_group_operator.adapters import wire_cluster
 from cta_group_operator.adapters.connection import Connection
 from cta_group_operator.adapters.convert_cluster import namespace
@@ -21,7 +22,6 @@ from cta_group_operator.metrics import Metrics
 from cta_group_operator.ports import NamespaceView
 from cta_group_operator.resources import NAMESPACES
 from cta_group_operator.store import Store
-from operator_world import until
 
 Json = dict[str, Any]
 

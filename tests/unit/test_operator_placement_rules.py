@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
+from conditions import until
 from cta_group_core.ending_pods import EndingPod
 from cta_group_core.ids import NodeName
 from cta_group_core.nodes import Allocation, Condition, ConditionStatus
@@ -18,7 +19,7 @@ from cta_group_operator.reconcile.in_flight import Offers, Promise
 from cta_group_operator.reconcile.placement import PLAN, Placement
 from cta_group_operator.reconcile.view import ClusterView
 from cta_group_operator.settings import Settings
-from operator_world import SPACE, FakeClock, FakeKube, a_node, a_pod, a_view, on, until
+from operator_world import SPACE, FakeClock, FakeKube, a_node, a_pod, a_view, on
 
 
 def in_flight(view: ClusterView, promises: dict[str, Promise] | None = None) -> dict[str, tuple[int, ...]]:

@@ -7,11 +7,12 @@ from itertools import pairwise
 
 import pytest
 
+from conditions import until
 from cta_group_operator.clock import SystemClock
 from cta_group_operator.errors import ApiUnavailable, LeadershipLost
 from cta_group_operator.metrics import Metrics
 from cta_group_operator.reconcile.queue import WorkQueue
-from operator_world import FakeClock, until
+from operator_world import FakeClock
 from virtual_time import VirtualClock, run_in_virtual_time
 
 

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from conditions import until
 from cta_group_core.ids import NodeName
 from cta_group_core.refusals import Cause
 from cta_group_operator.errors import ApiUnavailable, Forbidden
@@ -14,7 +15,7 @@ from cta_group_operator.ports import PodView
 from cta_group_operator.reconcile.events import EventWriter
 from cta_group_operator.reconcile.refused import RefusedPods
 from cta_group_operator.reconcile.view import ClusterView
-from operator_world import SPACE, FakeClock, FakeKube, a_controller, a_pod, a_view, ref, until
+from operator_world import SPACE, FakeClock, FakeKube, a_controller, a_pod, a_view, ref
 
 REPLICA_SET = ref("ReplicaSet", "web-1")
 WORDS = "UnexpectedAdmissionError: no GPU has room"

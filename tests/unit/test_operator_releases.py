@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from conditions import until
 from cta_group_core.ids import NodeName
 from cta_group_operator.clock import SystemClock
 from cta_group_operator.errors import ApiError, ApiUnavailable, Conflict, Forbidden, Rejected
@@ -14,7 +15,7 @@ from cta_group_operator.reconcile.events import EventWriter
 from cta_group_operator.reconcile.placement import Placement
 from cta_group_operator.reconcile.view import ClusterView
 from cta_group_operator.settings import Settings
-from operator_world import SPACE, FakeClock, FakeKube, a_node, a_pod, a_view, on, until
+from operator_world import SPACE, FakeClock, FakeKube, a_node, a_pod, a_view, on
 from placement_running import running
 
 POLICY = Forbidden("403: denied by a policy of the team")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from conditions import until
 from cta_group_core.avoided import AVOIDED_SECONDS, KEPT_MOST, Avoided
 from cta_group_core.ids import NodeName
 from cta_group_operator.clock import SystemClock
@@ -17,7 +18,7 @@ from cta_group_operator.reconcile.placement import Placement
 from cta_group_operator.reconcile.view import ClusterView
 from cta_group_operator.settings import Settings
 from memory_kube import MemoryKube
-from operator_world import FakeClock, FakeKube, a_node, a_pod, a_view, on, ref, until
+from operator_world import FakeClock, FakeKube, a_node, a_pod, a_view, on, ref
 from placement_running import running
 
 OWNER = ref("ReplicaSet", "web-1")

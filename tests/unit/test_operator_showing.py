@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from conditions import until
 from cta_group_core.ids import NodeName
 from cta_group_core.node_choice import NodeOffer
 from cta_group_core.scale_up import why_not_shown
@@ -14,7 +15,7 @@ from cta_group_operator.reconcile.in_flight import Offers
 from cta_group_operator.reconcile.placement import Placement
 from cta_group_operator.reconcile.showing import Showing
 from cta_group_operator.settings import Settings
-from operator_world import FakeClock, FakeKube, a_node, a_pod, a_view, until
+from operator_world import FakeClock, FakeKube, a_node, a_pod, a_view
 from placement_running import running
 
 POD = PodTerms()

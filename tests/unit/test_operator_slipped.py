@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from conditions import until
 from cta_group_core.names import (
     ANNOTATION_ALIGNMENT,
     ANNOTATION_ALIGNMENT_ADVICE,
@@ -23,7 +24,7 @@ from cta_group_operator.metrics import Metrics
 from cta_group_operator.reconcile.events import EventWriter
 from cta_group_operator.reconcile.slipped import SlippedPods
 from cta_group_operator.reconcile.view import ClusterView
-from operator_world import READ_POD, RESOURCE, SPACE, FakeKube, a_node, a_pod, a_view, until
+from operator_world import READ_POD, RESOURCE, SPACE, FakeKube, a_node, a_pod, a_view
 
 SERVING = {
     "name": "vllm",

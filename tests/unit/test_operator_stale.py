@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from conditions import until
 from cta_group_core.ids import NodeName
 from cta_group_core.nodes import Allocation, Condition, ConditionStatus
 from cta_group_core.scheduling import Taint
@@ -16,7 +17,7 @@ from cta_group_operator.ports import CtaNodeView, PodView
 from cta_group_operator.reconcile.in_flight import Offers
 from cta_group_operator.reconcile.stale import StaleNodes
 from cta_group_operator.reconcile.view import ClusterView
-from operator_world import SPACE, FakeClock, FakeKube, a_node, a_pod, a_view, until
+from operator_world import SPACE, FakeClock, FakeKube, a_node, a_pod, a_view
 
 STALE_SECONDS = 900
 NOW = 1000.0

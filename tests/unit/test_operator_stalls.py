@@ -4,13 +4,14 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from conditions import until
 from cta_group_operator.adapters.probes import serve_probes
 from cta_group_operator.errors import ApiUnavailable
 from cta_group_operator.metrics import Metrics
 from cta_group_operator.reconcile.queue import WorkQueue
 from cta_group_operator.stalls import LEASE_SECONDS, QUEUE_SECONDS, Part, Stalls
 from http_probe import fetch_status, free_address
-from operator_world import FakeClock, until
+from operator_world import FakeClock
 
 
 def a_queue(clock: FakeClock, hold: asyncio.Event, failures: list[Exception] | None = None) -> WorkQueue[str]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from budget_world import FakeServerMetrics
+from conditions import until
 from cta_group_core.nodes import Allocation
 from cta_group_core.workload import WorkloadOwner, WorkloadStatus
 from cta_group_operator.clock import SystemClock
@@ -28,7 +29,6 @@ from operator_world import (
     a_quota,
     a_view,
     ref,
-    until,
 )
 from virtual_time import VirtualClock, run_in_virtual_time
 

@@ -2,10 +2,11 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
+from conditions import until
 from cta_group_plugin.driver_threads import Asker
 from cta_group_plugin.errors import DriverError, DriverHangs
 
@@ -16,13 +17,6 @@ def gate() -> Iterator[threading.Event]:
     event = threading.Event()
     yield event
     event.set()
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait for something that another thread brings about."""
-    async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110 - another thread does it
-            await asyncio.sleep(0.001)
 
 
 async def test_answers_and_errors_come_back() -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from cta_group_core.health.inputs import PollFailed, PollOk, Suspected, XidSeen
+from cta_group_core.moments import rfc3339
 from cta_group_plugin.inventory import offer_of
 from cta_group_plugin.ledger import Holder, HolderKind
 from cta_group_plugin.occupancy_view import Occupancy
@@ -14,7 +15,7 @@ from cta_group_plugin.ports import BrokenGpu, Inventory, MpsState
 from cta_group_plugin.report import NodeReport
 from cta_group_plugin.settings import EnforcementSettings
 from cta_group_plugin.state import NodeState
-from cta_group_plugin.status import rfc3339, status_of, with_times
+from cta_group_plugin.status import status_of, with_times
 from plugin_values import RESERVE_MIB, account, gpu, groups, inventory, node_of, uuid_of
 
 
