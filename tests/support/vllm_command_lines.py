@@ -31,9 +31,11 @@ _VALUES: dict[str, list[str]] = {
     "--enforce-eager": [],
     "--enable-prefix-caching": [],
     "--disable-log-stats": [],
+    "--nnodes": ["1", "2"],
     "--compilation-config": ['{"mode": 3}'],
 }
 _SHORT = {"--tensor-parallel-size": "-tp", "--pipeline-parallel-size": "-pp", "--data-parallel-size": "-dp"}
+_ONE_LETTER = {"--quantization": "-q", "--nnodes": "-n"}
 _WRONG = [
     ["--disable-bandwidth-scheduler"],
     ["--profile-dir", "/x"],
@@ -89,10 +91,18 @@ class Writer:
                 choose.choice([spelling, *([] if name == "--disable-log-stats" else [name.replace("--", "--no-", 1)])])
             ]
         if name == "--compilation-config" and choose.random() < 0.7:
+            keyed = choose.choice([name, "-cc"])
             return choose.choice(
-                [[f"{name}.mode", "2"], [f"{name}.cudagraph_mode=NONE"], [f"{name}.splitting_ops+", "a"]]
+                [
+                    [f"{keyed}.mode", "2"],
+                    [f"{keyed}.cudagraph_mode=NONE"],
+                    [f"{keyed}.splitting_ops+", "a"],
+                    [f"{keyed}.cache_dir=/two words"],
+                ]
             )
         value = choose.choice(values)
+        if name in _ONE_LETTER and choose.random() < 0.3:
+            return choose.choice([[f"{_ONE_LETTER[name]}{value}"], [_ONE_LETTER[name], value]])
         if ARITIES[name] is Arity.MANY and choose.random() < 0.3:
             return [spelling, value, "second"]
         return choose.choice([[spelling, value], [f"{spelling}={value}"]])

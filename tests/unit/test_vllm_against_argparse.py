@@ -5,7 +5,7 @@ import re
 from typing import Any, NoReturn
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cta_group_core.vllm.arguments import read_arguments
@@ -92,6 +92,7 @@ def read_by_argparse(line: list[str]) -> dict[str, Any] | None:
 
 
 @given(lines(st.just("--")))
+@example(["-t=two words"])  # no flag to argparse, and so the model
 def test_a_line_that_argparse_accepts_is_read_the_same(line: list[str]) -> None:
     """Same model, same winning value of every flag that matters, and no problem claimed that vLLM does not have."""
     expected = read_by_argparse(line)

@@ -110,6 +110,8 @@ def test_an_escaped_reference_is_no_reference() -> None:
         (["env", "A=b", "vllm", "serve"], ["m"], "m"),
         (None, ["-O3", "-n1", "m"], "m"),
         (None, ["--compilation-config.level", "3", "m"], "m"),
+        (None, ["-cc.mode", "3", "-sc.method=ngram", "m"], "m"),
+        (None, ["--additional-config.text=two words", "m"], "m"),
         (["vllm", "serve"], ["--port", "8000"], None),
     ],
 )
@@ -205,3 +207,18 @@ def test_words_after_a_bare_double_dash_are_no_flags() -> None:
     arguments = read_arguments(["vllm", "serve"], ["--", "m"])
     assert arguments.model == "m"
     assert arguments.end_of_options is not None
+
+
+def test_flags_are_told_by_their_long_names() -> None:
+    """Whoever looks for a flag finds it, however short it was written, with a key or with its value attached."""
+    words = ["-q", "fp8", "-n2", "-r=1", "-ep", "-sc.method", "ngram", "--speculative_conf.x=1", "-cc", "{}", "-O3"]
+    read = {one.name: one.values for one in read_arguments(["vllm", "serve", "m"], words).others}
+    assert read == {
+        "--quantization": ("fp8",),
+        "--nnodes": ("2",),
+        "--node-rank": ("1",),
+        "--enable-expert-parallel": (),
+        "--speculative-config.method": ("ngram",),
+        "--speculative-config.x": ("1",),
+        "--compilation-config": ("{}",),
+    }

@@ -135,6 +135,25 @@ typical-acceptance-sampler-posterior-threshold ubatch-size uds uvicorn-log-level
 video-pruning-rate watchdog-config watermark watermark-config weight-transfer-config worker-cls worker-extension-cls
 """
 _SHORT_VALUES = "-O -ac -asc -cc -dc -dcp -dp -dpa -dpb -dpl -dpn -dpp -dpr -n -pcp -pp -q -r -sc -tp"
+LONG_NAMES = {
+    "-ac": "--attention-config",
+    "-cc": "--compilation-config",
+    "-dc": "--diffusion-config",
+    "-dcp": "--decode-context-parallel-size",
+    "-dpa": "--data-parallel-address",
+    "-dpb": "--data-parallel-backend",
+    "-dpe": "--data-parallel-external-lb",
+    "-dph": "--data-parallel-hybrid-lb",
+    "-dpm": "--data-parallel-multi-port-external-lb",
+    "-dpp": "--data-parallel-rpc-port",
+    "-dpr": "--data-parallel-start-rank",
+    "-ep": "--enable-expert-parallel",
+    "-n": "--nnodes",
+    "-q": "--quantization",
+    "-r": "--node-rank",
+    "-sc": "--speculative-config",
+}
+"""What other short flags are short for; `-O` is not the same in every release."""
 
 
 def _long(names: str) -> list[str]:

@@ -8,13 +8,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from cta_group_core.vllm.flags import ALIASES, ARITIES, Arity, Flag, Spelling, resolve
+from cta_group_core.vllm.flags import ALIASES, ARITIES, LONG_NAMES, Arity, Flag, Spelling, resolve
 from cta_group_core.vllm.shown import shown
 from cta_group_core.vllm.word import Word
 
 _NEGATIVE_NUMBER = re.compile(r"-\d+|-\d*\.\d+")
 # One-letter flags take their value in the same word.
-_ATTACHED = re.compile(r"-[Onqr].")
+_ATTACHED = re.compile(r"-(O[^=]|[nqr][^.=]).*", re.DOTALL)
 _BY_NAME = {flag.value: flag for flag in Flag} | ALIASES
 
 
@@ -102,7 +102,9 @@ def scan(words: Sequence[Word]) -> Scan:
 def _is_option(text: str) -> bool:
     if len(text) < 2 or text[0] != "-" or _NEGATIVE_NUMBER.fullmatch(text):  # noqa: PLR2004 - "-" alone is a value
         return False
-    return " " not in text or bool(_meaning(text).names)
+    option, equals, _ = text.partition("=")
+    keyed = equals and "." in option and " " not in option  # whatever its value is, vLLM takes it first
+    return " " not in text or bool(keyed) or bool(_meaning(text).names)
 
 
 def _meaning(text: str) -> Spelling:
@@ -119,7 +121,7 @@ def _read_positional(word: Word, found: Scan) -> None:
     option, space, _ = word.text.partition(" ")
     if space and option.startswith("-"):
         reason = "a flag and its value in one word with a space between: write two words, or = instead of the space"
-        found.problems.append(Problem(word.text, reason, rejected=True))
+        found.problems.append(Problem(word.text, reason, rejected=bool(_meaning(option).names)))
     found.positionals.append(word)
 
 
@@ -127,9 +129,9 @@ def _read_option(words: Sequence[Word], index: int, found: Scan) -> int:
     """Read the option at ``index`` with its values; return the index after them."""
     word = words[index]
     option, equals, explicit = word.text.partition("=")
-    if _ATTACHED.match(option):  # -O3, -Odecode, -n4
-        return index + 1
-    if option.startswith("--") and "." in option:  # --compilation-config.level 3
+    if _ATTACHED.fullmatch(word.text):  # -O3, -Odecode, -n4
+        return _read_attached(word, index, found)
+    if "." in option:  # --compilation-config.level 3, -cc.level=3
         return _read_json_key(words, index, found)
     meaning = _meaning(word.text)
     if meaning.name is None:
@@ -137,6 +139,13 @@ def _read_option(words: Sequence[Word], index: int, found: Scan) -> int:
     after = _end_of_values(words, index + 1, ARITIES[meaning.name], explicit if equals else None)
     _Noted(index, word, meaning.name, explicit if equals else None, words[index + 1 : after]).note(found)
     return after
+
+
+def _read_attached(word: Word, index: int, found: Scan) -> int:
+    short = word.text[:2]
+    if short in LONG_NAMES:  # -O3 is not the same in every release
+        found.others.append(Other(LONG_NAMES[short], (word.text[2:],), unresolved=word.unresolved))
+    return index + 1
 
 
 def _read_json_key(words: Sequence[Word], index: int, found: Scan) -> int:
@@ -147,7 +156,8 @@ def _read_json_key(words: Sequence[Word], index: int, found: Scan) -> int:
         found.problems.append(Problem(option, "it needs a value", rejected=True))
     values = (explicit,) if equals else tuple(word.text for word in following)
     unresolved = words[index].unresolved if equals else tuple(one for word in following for one in word.unresolved)
-    found.others.append(Other(f"{key.replace('_', '-')}.{path}", values, unresolved=unresolved))
+    name = resolve(key).name or key.replace("_", "-")
+    found.others.append(Other(f"{LONG_NAMES.get(name, name)}.{path}", values, unresolved=unresolved))
     return index + (1 if equals else 2)
 
 
@@ -200,7 +210,7 @@ class _Noted:
         flag = _BY_NAME.get(name)
         if flag is None:
             texts = tuple(word.text for word in self.values) if self.explicit is None else (self.explicit,)
-            found.others.append(Other(name, texts, enabled, unresolved))
+            found.others.append(Other(LONG_NAMES.get(name, name), texts, enabled, unresolved))
             return
         value = self.values[0] if self.values else None
         text = self.explicit if self.explicit is not None else value.text if value is not None else None

@@ -1,27 +1,42 @@
 """The programs that a shell script starts, with their words, as far as they can be known without running anything.
 
-Commands are gone through in their order. A variable that is set where only a branch may go (``if``, ``||``, a loop)
-is unknown from there on; a script that can be read (``bash start.sh``, ``. env.sh``) is gone into.
+Commands are gone through in their order. A variable that is set where only a branch may go (``if``, ``||``, a loop,
+``[ ... ] &&``) is unknown from there on; a script that can be read (``bash start.sh``, ``. env.sh``) is gone into.
 """
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import PurePosixPath
 
-from cta_group_core.vllm.shell_values import Variables, expand, expand_text
-from cta_group_core.vllm.shell_words import Part, Quote, RawCommand, RawWord, Unreadable, cut
+from cta_group_core.vllm.launchers import after_launcher
+from cta_group_core.vllm.shell_parts import Part, Quote, RawCommand, RawWord, Unreadable
+from cta_group_core.vllm.shell_values import expand, expand_text
+from cta_group_core.vllm.shell_variables import Variables
+from cta_group_core.vllm.shell_words import cut
 from cta_group_core.vllm.surroundings import Surroundings
 from cta_group_core.vllm.word import Word
 
 SHELLS = frozenset({"sh", "bash", "ash", "dash", "zsh"})
+_TEXT_FOLLOWS = re.compile(r"-[a-zA-Z]*c[a-zA-Z]*")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z_0-9]*)(\+?)=")
 _OPENING = frozenset({"if", "while", "until", "for", "case", "select"})
 _CLOSING = frozenset({"fi", "done", "esac"})
 _BETWEEN = frozenset({"then", "else", "elif", "do", "{", "}", "!", "time", "exec", "nohup", "command", "builtin"})
+_TESTING = frozenset({"test", "[", "[[", "grep", "command", "which", "type"})
+"""What is behind their ``&&`` may not run."""
 _DECLARING = frozenset({"export", "declare", "local", "readonly", "typeset"})
 _DEEPEST = 4
 _MOST_STEPS = 2000
+
+
+class Block(Enum):
+    """What commands between braces are."""
+
+    FUNCTION = "a function, which runs with parameters of its own, or never"
+    BRANCH = "commands that may not run"
+    PLAIN = "commands that run"
 
 
 @dataclass(slots=True)
@@ -36,7 +51,7 @@ class Script:
 
 
 def run_through(script: str, surroundings: Surroundings, parameters: Sequence[Word] = ()) -> Script:
-    """Return the commands of a script. ``parameters`` are its ``$1`` and the following. Never raises."""
+    """Return the commands of a script. ``parameters`` are its ``$0``, ``$1`` and the following. Never raises."""
     found = Script()
     try:
         _Reader(Variables(surroundings, parameters), found).read(script, depth=0)
@@ -45,8 +60,21 @@ def run_through(script: str, surroundings: Surroundings, parameters: Sequence[Wo
     return found
 
 
+def is_shell(word: Word) -> bool:
+    """Tell whether a word is the name or the path of a shell."""
+    return PurePosixPath(word.text).name in SHELLS
+
+
+def shell_behind(words: Sequence[Word]) -> int | None:
+    """Return the index of a shell that another program hands a text to: ``gosu vllm bash -c``, ``nice -n 5 sh -ec``."""
+    for index in range(1, len(words[: after_launcher(words)]) - 1):
+        if is_shell(words[index]) and _TEXT_FOLLOWS.fullmatch(words[index + 1].text):
+            return index
+    return None
+
+
 def shell_script(words: Sequence[Word]) -> tuple[Word | None, Word | None, Sequence[Word]]:
-    """Return what a shell's command line runs: a text after ``-c``, or a file; and the parameters that it gets.
+    """Return what a shell's command line runs: a text after ``-c``, or a file; and the ``$0``, ``$1``... that it gets.
 
     ``words`` begin with the shell itself. Both are None for a shell that reads its input.
     """
@@ -60,9 +88,9 @@ def shell_script(words: Sequence[Word]) -> tuple[Word | None, Word | None, Seque
         elif word.text.startswith("--"):
             continue
         elif text:
-            return word, None, words[index + 2 :]
+            return word, None, words[index + 1 :]
         else:
-            return None, word, words[index + 1 :]
+            return None, word, words[index:]
     return None, None, ()
 
 
@@ -71,8 +99,10 @@ class _Reader:
     variables: Variables
     found: Script
     branches: int = 0
-    braces: list[bool] = field(default_factory=list)
-    """Braces that are open; True for those of a function, which runs with parameters of its own, or never."""
+    blocks: list[Block] = field(default_factory=list)
+    """Braces that are open."""
+    tested: bool = False
+    """A command before the ``&&`` decides whether this one runs."""
 
     def read(self, script: str, depth: int) -> None:
         if depth > _DEEPEST:
@@ -91,17 +121,23 @@ class _Reader:
             self._command(command, depth)
 
     def _command(self, command: RawCommand, depth: int) -> None:
+        self.tested = command.after == "||" or (command.after == "&&" and self.tested)
         words = self._after_keywords(list(command.words), command.after)
-        self.variables.in_function = any(self.braces)
-        uncertain = self.branches > 0 or command.after == "||" or self.variables.in_function
+        self.variables.in_function = Block.FUNCTION in self.blocks
+        self.variables.uncertain = (
+            self.branches > 0 or self.tested or any(one is not Block.PLAIN for one in self.blocks)
+        )
+        self._run(words, depth)
+        self.tested = self.tested or any(word.plain in _TESTING for word in command.words[:2])
+
+    def _run(self, words: list[RawWord], depth: int) -> None:
         while words and (match := _assignment(words[0])):
-            self._assign(words.pop(0), match, uncertain=uncertain)
+            self._assign(words.pop(0), match)
         if words and words[0].plain in _DECLARING:
             for word in words[1:]:
                 if match := _assignment(word):
-                    self._assign(word, match, uncertain=uncertain)
-            return
-        if words and words[0].plain == "eval":
+                    self._assign(word, match)
+        elif words and words[0].plain == "eval":
             self.read(" ".join(word.source for word in words[1:]), depth + 1)
         elif words:
             self._program([one for word in words for one in expand(word, self.variables)], depth)
@@ -113,9 +149,9 @@ class _Reader:
         while words:
             keyword = words[0].plain
             if keyword == "{":
-                self.braces.append(after == ")")
-            elif keyword == "}" and self.braces:
-                self.braces.pop()
+                self.blocks.append(Block.FUNCTION if after == ")" else Block.BRANCH if self.tested else Block.PLAIN)
+            elif keyword == "}" and self.blocks:
+                self.blocks.pop()
             elif keyword in _OPENING:
                 self.branches += 1
             elif keyword in _CLOSING:
@@ -125,19 +161,19 @@ class _Reader:
             words = words[1:]
         return words
 
-    def _assign(self, word: RawWord, match: re.Match[str], *, uncertain: bool) -> None:
+    def _assign(self, word: RawWord, match: re.Match[str]) -> None:
         name, adds = match.group(1), bool(match.group(2))
         if word.items is not None:
             items = [one for item in word.items for one in expand(item, self.variables)]
             before = self.variables.arrays.get(name, []) if adds else []
-            self.variables.assign_array(name, None if uncertain or before is None else [*before, *items])
+            self.variables.assign_array(name, None if before is None else [*before, *items])
             return
         head = word.parts[0]
         rest = RawWord((Part(head.text[match.end() :], Quote.DOUBLE), *word.parts[1:]))
         value: Word | None = expand_text(rest, self.variables)
         if adds and value is not None:
             value = self._joined(name, value)
-        self.variables.assign(name, None if uncertain else value)
+        self.variables.assign(name, value)
 
     def _joined(self, name: str, value: Word) -> Word | None:
         try:
@@ -149,13 +185,17 @@ class _Reader:
     def _program(self, words: list[Word], depth: int) -> None:
         if not words:
             return
-        name = PurePosixPath(words[0].text).name
+        files = self.variables.surroundings.files
         if words[0].text == "set" and [word.text for word in words[1:2]] == ["--"]:
-            self.variables.parameters = words[2:]
-        elif words[0].text in {".", "source"} and len(words) > 1 and words[1].text in self.variables.surroundings.files:
-            self.read(self.variables.surroundings.files[words[1].text], depth + 1)
-        elif name in SHELLS or words[0].text in self.variables.surroundings.files:
+            self.variables.replace_parameters(words[2:])
+        elif words[0].text == "shift":
+            self.variables.shift(words[1:])
+        elif words[0].text in {".", "source"} and len(words) > 1 and words[1].text in files:
+            self.read(files[words[1].text], depth + 1)
+        elif is_shell(words[0]) or words[0].text in files:
             self._another_script(words, depth)
+        elif (inner := shell_behind(words)) is not None:
+            self._another_script(words[inner:], depth)
         else:
             self.found.commands.append(tuple(words))
 
@@ -163,7 +203,7 @@ class _Reader:
         files = self.variables.surroundings.files
         text, file, parameters = shell_script(words)
         if words[0].text in files:
-            text, file, parameters = None, words[0], words[1:]
+            text, file, parameters = None, words[0], words
         script = text.text if text is not None else files.get(file.text) if file is not None else None
         if script is None or (text is not None and text.unresolved):
             self.found.commands.append(tuple(words))

@@ -1,71 +1,18 @@
 """What a shell puts in for the expressions of a word, as far as that can be known without running anything."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from cta_group_core.vllm.shell_words import Part, Quote, RawWord, Unreadable, cut
-from cta_group_core.vllm.surroundings import LONGEST_TEXT, Surroundings
+from cta_group_core.vllm.shell_parts import Part, Quote, RawWord, Unreadable
+from cta_group_core.vllm.shell_variables import Variables
+from cta_group_core.vllm.shell_words import cut
 from cta_group_core.vllm.word import Place, Word
 
-_EXPRESSION = re.compile(r"\$(?:\{)?([A-Za-z_][A-Za-z_0-9]*|[@*0-9])(\[[@*]\])?(?:(:?[-=+])(.*))?\}?", re.DOTALL)
+_EXPRESSION = re.compile(r"\$(?:\{)?([A-Za-z_][A-Za-z_0-9]*|[@*0-9])(\[[@*]\])?(?:(:?[-=+?])(.*))?\}?", re.DOTALL)
 _LIST = re.compile(r"\$\{?@\}?|\$\{\w+\[@\]\}")
 """In quotes, these are as many words as they hold, none too."""
-_MOST_ITEMS = 2000
-_MOST_PUT_IN = 200_000
 _WHITESPACE = re.compile(r"([ \t\r\n]+)")
-
-
-@dataclass(slots=True)
-class Variables:
-    """The variables of a shell while its script is gone through; a value that is None is unknown."""
-
-    surroundings: Surroundings
-    parameters: Sequence[Word] = ()
-    """``$1`` and the following."""
-    arrays: dict[str, list[Word] | None] = field(default_factory=dict)
-    texts: dict[str, Word | None] = field(default_factory=dict)
-    in_function: bool = False
-    """A function's ``$@`` and ``$1`` are its own, and not known."""
-    room: int = _MOST_PUT_IN
-    """Characters that may still be put in for expressions; what comes after them stays unknown."""
-
-    def takes(self, words: Sequence[Word]) -> bool:
-        """Count what is put in, and tell whether it is not too much yet."""
-        if self.room >= 0:  # once it was too much it stays so, and nobody counts on
-            self.room -= sum(len(word.text) + 1 for word in words)
-        return self.room >= 0
-
-    def text(self, name: str) -> Word | None:
-        """Return a variable's value; None when it is unknown. A variable that nobody set raises KeyError."""
-        if name in self.texts:
-            return self.texts[name]
-        if name in self.arrays:
-            items = self.arrays[name]
-            return items[0] if items else None
-        if name in self.surroundings.variables:
-            value = self.surroundings.variables[name]
-            return None if value is None else Word(value, None)
-        if self.surroundings.more_variables:
-            return None
-        raise KeyError(name)
-
-    def assign(self, name: str, value: Word | None) -> None:
-        """Set a variable to a text, or to something unknown."""
-        self.arrays.pop(name, None)
-        self.texts[name] = value if value is not None and len(value.text) <= LONGEST_TEXT else None
-
-    def assign_array(self, name: str, items: list[Word] | None) -> None:
-        """Set a variable to an array."""
-        self.texts.pop(name, None)
-        self.arrays[name] = items if items is not None and len(items) <= _MOST_ITEMS else None
-
-    def known(self) -> Mapping[str, str | None]:
-        """Return the environment that a program started here has, as far as it is known."""
-        own = {
-            name: word.text if word is not None and not word.unresolved else None for name, word in self.texts.items()
-        }
-        return {**self.surroundings.variables, **own}
 
 
 def expand(raw: RawWord, variables: Variables) -> list[Word]:
@@ -131,11 +78,10 @@ def _expand_part(part: Part, variables: Variables, builder: _Builder) -> None:
         return
     match = _EXPRESSION.fullmatch(part.text)
     name = match.group(1) if match else ""
-    odd = match is None or (match.group(3) is not None and not part.text.startswith("${"))
-    if match is None or odd or (variables.in_function and not name.isidentifier()):
+    if match is None or (match.group(3) is not None and not part.text.startswith("${")):
         _put_unknown(part, builder)
     elif name in {"@", "*"}:
-        _put_parameters(part, variables.parameters if variables.takes(variables.parameters) else (), builder)
+        _put_parameters(part, variables, builder)
     elif match.group(2):
         items = variables.arrays.get(name)
         _put_array(part, items if items is not None and variables.takes(items) else None, builder)
@@ -144,10 +90,15 @@ def _expand_part(part: Part, variables: Variables, builder: _Builder) -> None:
 
 
 def _put_unknown(part: Part, builder: _Builder) -> None:
-    builder.add(part.text, (part.text,), quoted=part.quote is not Quote.NONE)
+    one_word = part.quote is not Quote.NONE and not _LIST.fullmatch(part.text)
+    builder.add(part.text, (part.text,), quoted=one_word)
 
 
-def _put_parameters(part: Part, parameters: Sequence[Word], builder: _Builder) -> None:
+def _put_parameters(part: Part, variables: Variables, builder: _Builder) -> None:
+    parameters = variables.all_parameters()
+    if parameters is None or not variables.takes(parameters):
+        _put_unknown(part, builder)
+        return
     if part.quote is Quote.DOUBLE:
         builder.whole(parameters)
         return
@@ -167,19 +118,7 @@ def _put_array(part: Part, items: list[Word] | None, builder: _Builder) -> None:
 
 
 def _put_text(part: Part, match: re.Match[str], variables: Variables, builder: _Builder) -> None:
-    name, operator, other = match.group(1), match.group(3), (match.group(4) or "").removesuffix("}")
-    try:
-        value = _parameter(name, variables) if name.isdigit() else variables.text(name)
-    except KeyError:
-        if operator in {":-", "-", ":=", "="}:
-            value = _default(other, variables)
-        elif operator in {":+", "+"}:
-            value = Word("", None)
-        else:
-            value = None
-    else:
-        if value is not None and operator in ({":+", "+"} if value.text else {":-", ":=", "+"}):
-            value = _default(other, variables)
+    value = _text_of(match, variables)
     if value is None or not variables.takes([value]):
         _put_unknown(part, builder)
     elif part.quote is Quote.DOUBLE:
@@ -188,11 +127,28 @@ def _put_text(part: Part, match: re.Match[str], variables: Variables, builder: _
         _split(value, builder)
 
 
-def _parameter(name: str, variables: Variables) -> Word | None:
-    index = int(name) - 1
-    if not 0 <= index < len(variables.parameters):
-        raise KeyError(name)
-    return variables.parameters[index]
+def _text_of(match: re.Match[str], variables: Variables) -> Word | None:
+    """Return what stands for ``${NAME}``, ``${NAME:-other}`` and the like; None when it is not known."""
+    name, operator, other = match.group(1), match.group(3) or "", (match.group(4) or "").removesuffix("}")
+    try:
+        value = variables.parameter(name) if name.isdigit() else variables.text(name)
+    except KeyError:
+        missing = True
+    else:
+        if value is None:
+            return None
+        missing = operator.startswith(":") and not value.text
+    kind = operator.removeprefix(":")
+    if kind == "+":
+        return Word("", None) if missing else _default(other, variables)
+    if not missing:
+        return value
+    if kind not in {"-", "="}:
+        return None  # it may come from elsewhere, or the shell ends here
+    value = _default(other, variables)
+    if kind == "=" and not name.isdigit():
+        variables.assign(name, value)
+    return value
 
 
 def _default(text: str, variables: Variables) -> Word | None:

@@ -6,65 +6,15 @@ here-documents, arrays. It runs nothing.
 
 import re
 from dataclasses import dataclass, field
-from enum import Enum
 from functools import lru_cache
+
+from cta_group_core.vllm.shell_parts import Part, Quote, RawCommand, RawWord, Unreadable
 
 LONGEST_SCRIPT = 16_384
 _OPERATORS = ("&&", "||", ";;", ";", "&", "|", "\n", "(", ")")
 _VARIABLE = re.compile(r"[@*#?$!-]|\d|\w*")
 _PLAIN = re.compile(r'[^"$`\\]*')
 _REDIRECTIONS = ("<<<", "<<-", "<<", "&>>", "&>", ">>", ">&", ">|", "<&", "<>", ">", "<")
-
-
-class Quote(Enum):
-    """How a part of a word is quoted."""
-
-    NONE = ""
-    SINGLE = "'"
-    DOUBLE = '"'
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A piece of a word: text as it is, or something that the shell replaces."""
-
-    text: str
-    """The text, or the whole expression with its dollar sign."""
-    quote: Quote = Quote.NONE
-    replaced: bool = False
-    """True for ``$NAME``, ``${...}``, ``$(...)`` and backticks."""
-
-
-@dataclass(frozen=True, slots=True)
-class RawWord:
-    """A word as written. ``items`` are the words of an array that is assigned (``A=(x y)``), else None."""
-
-    parts: tuple[Part, ...]
-    items: tuple["RawWord", ...] | None = None
-
-    @property
-    def source(self) -> str:
-        """The word's text without its quotes, expressions as written: what ``eval`` reads again."""
-        return "".join(part.text for part in self.parts)
-
-    @property
-    def plain(self) -> str | None:
-        """The text when nothing in it is quoted or replaced; None otherwise."""
-        if any(part.replaced or part.quote is not Quote.NONE for part in self.parts):
-            return None
-        return self.source
-
-
-@dataclass(frozen=True, slots=True)
-class RawCommand:
-    """Words between two operators, and the operator before them (empty for the first)."""
-
-    after: str
-    words: tuple[RawWord, ...]
-
-
-class Unreadable(ValueError):
-    """The script ends inside a quote or an expression, or is too long to be looked at while somebody waits."""
 
 
 @lru_cache(maxsize=64)
@@ -121,6 +71,8 @@ class _Cutter:
 
     def _skip_redirection(self) -> bool:
         start = self.at
+        if self._is_substitution():
+            return False
         self.at += len(self.text[start : start + 9]) - len(self.text[start : start + 9].lstrip("0123456789"))
         sign = next((one for one in _REDIRECTIONS if self.text.startswith(one, self.at)), None)
         if sign is None:
@@ -147,12 +99,19 @@ class _Cutter:
         parts: list[Part] = []
         while self.at < len(self.text):
             here = self.text[self.at]
+            if self._is_substitution():
+                parts.append(self._expression(Quote.NONE))
+                continue
             if here in " \t\r\n;&|<>)":
                 break
             if here == "(":
                 return self._array(parts)
             self._part(here, parts)
         return RawWord(tuple(parts))
+
+    def _is_substitution(self) -> bool:
+        """Tell whether a program's output or input stands here as a file: ``>(tee log)``."""
+        return self.text.startswith(("<(", ">("), self.at)
 
     def _array(self, parts: list[Part]) -> RawWord:
         self.at += 1
@@ -178,6 +137,8 @@ class _Cutter:
             if self.text[self.at + 1 : self.at + 2] != "\n":
                 parts.append(Part(self.text[self.at + 1 : self.at + 2], Quote.SINGLE))
             self.at += 2
+        elif self.text.startswith(("$'", '$"'), self.at):
+            self.at += 1  # the dollar sign is of the quotes
         elif here in "$`":
             parts.append(self._expression(Quote.NONE))
         else:

@@ -1,19 +1,15 @@
 """The command line inside a container: which words are vLLM's arguments, and whether they may be edited."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import PurePosixPath
 
-from cta_group_core.vllm.shell import SHELLS, Script, run_through, shell_script
+from cta_group_core.vllm.launchers import after_launcher, names_vllm
+from cta_group_core.vllm.shell import SHELLS, Script, is_shell, run_through, shell_behind, shell_script
 from cta_group_core.vllm.surroundings import NOTHING, Surroundings, expand_references
 from cta_group_core.vllm.word import Place, Word
 
-_API_SERVERS = frozenset({"vllm.entrypoints.openai.api_server", "vllm.entrypoints.api_server"})
-_CLI_MODULE = "vllm.entrypoints.cli.main"
-_KAITO_SCRIPT = "inference_api.py"
-_NAMES_VLLM = re.compile(r"\bvllm\s+serve\b|vllm\.entrypoints\.|\binference_api\.py\b")
 # Programs that hand the rest of their words on as they are.
 _WRAPPERS = frozenset({"tini", "dumb-init", "env", "nice", "numactl", "nsys", "stdbuf", "catchsegv", "busybox"})
 ADDITIONAL_ARGS = "VLLM_ADDITIONAL_ARGS"
@@ -21,6 +17,8 @@ ADDITIONAL_ARGS = "VLLM_ADDITIONAL_ARGS"
 _ADDED = "--added-to-see-where-it-comes-out"
 _MOST_WORDS = 2000
 _PRINTING = frozenset({"echo", "printf", "test", "[", "[["})
+_ADDING = frozenset({"xargs", "parallel"})
+"""Programs that put more words behind those of their own."""
 
 
 class Form(StrEnum):
@@ -76,13 +74,13 @@ def command_line(
     shell = _shell_at(words, surroundings)
     if shell is not None:
         return _shell_line(words[shell:], surroundings)
-    start = _after_launcher(words)
+    start = after_launcher(words)
     if start is not None:
         serves = words[start - 1].text == "serve"
         end = len(words) - start
         return CommandLine(Form.LIST, tuple(words[start:]), names_vllm=True, serves=serves, args_end=end)
-    if words[0].text == "serve":  # below an entrypoint `vllm`
-        return CommandLine(Form.LIST, tuple(words[1:]), names_vllm=True, serves=True, args_end=len(words) - 1)
+    if words[0].text == "serve":  # below an entrypoint `vllm`, or that of another server which has such a command
+        return CommandLine(Form.LIST, tuple(words[1:]), serves=True, args_end=len(words) - 1)
     if command:
         return CommandLine(
             Form.UNKNOWN, readable=False, reason=f"command {command[0]!r} is a program whose arguments are not known"
@@ -101,19 +99,24 @@ def _placed(field: str, texts: Sequence[str] | None, surroundings: Surroundings)
 
 def _shell_at(words: Sequence[Word], surroundings: Surroundings) -> int | None:
     """Return the index of the shell or the known script that runs, below programs that only hand on."""
+    if _is_whole_command(words[0]):
+        return 0
+    behind = None if is_shell(words[0]) else shell_behind(words)
+    if behind is not None:
+        return behind
     for index, word in enumerate(words):
-        name = PurePosixPath(word.text).name
-        if name in SHELLS or word.text in surroundings.files:
+        if is_shell(word) or word.text in surroundings.files:
             return index
-        # A whole shell command in one word is a common mistake; it is no vLLM argument either.
-        first = word.text.split()
-        if index == 0 and len(first) > 1 and PurePosixPath(first[0]).name in SHELLS:
-            return index
-        if name not in _WRAPPERS and not word.text.startswith("-") and "=" not in word.text:
-            return None
-        if index == 0 and name not in _WRAPPERS:
+        wraps = PurePosixPath(word.text).name in _WRAPPERS
+        if not wraps and (index == 0 or not (word.text.startswith("-") or "=" in word.text)):
             return None
     return None
+
+
+def _is_whole_command(word: Word) -> bool:
+    """Tell whether a command is written as one word: a common mistake, and no argument of vLLM either."""
+    parts = word.text.split()
+    return len(parts) > 1 and (PurePosixPath(parts[0]).name in SHELLS or names_vllm(word.text))
 
 
 def _shell_line(words: Sequence[Word], surroundings: Surroundings) -> CommandLine:
@@ -121,6 +124,8 @@ def _shell_line(words: Sequence[Word], surroundings: Surroundings) -> CommandLin
     text, file, parameters = _what_runs(words, surroundings)
     if text is not None:
         reason = "the arguments are inside a shell string, which is never edited"
+        if text == words[0]:
+            reason = "the whole command is one word, which no program is called: write each part as an item of its own"
         return _script_line(_Run(Form.SHELL, text.text, parameters, surroundings, reason))
     if file is None:
         return CommandLine(Form.SCRIPT, readable=False, reason="a shell reads a script; it is never edited")
@@ -135,13 +140,13 @@ def _shell_line(words: Sequence[Word], surroundings: Surroundings) -> CommandLin
 def _what_runs(
     words: Sequence[Word], surroundings: Surroundings
 ) -> tuple[Word | None, Word | None, Sequence[Word] | None]:
-    """Return the text or the file that runs, and its parameters: None where a word more would not become one."""
+    """Return the text or the file that runs, and its ``$0`` and parameters: None where a word more is not seen."""
     if words[0].text in surroundings.files:
-        return None, words[0], words[1:]
-    if PurePosixPath(words[0].text).name not in SHELLS:
+        return None, words[0], words
+    if not is_shell(words[0]):
         return words[0], None, None
     text, file, parameters = shell_script(words)
-    if text is not None and text == words[-1]:
+    if text is not None and not parameters:
         return text, None, None  # the next word would be $0
     return text, file, parameters
 
@@ -194,8 +199,8 @@ def _starts(script: Script) -> list[tuple[tuple[Word, ...], int]]:
     return [
         (command, start)
         for command in script.commands
-        if PurePosixPath(command[0].text).name not in _PRINTING
-        if (start := _after_launcher(command)) is not None
+        if PurePosixPath(command[0].text).name not in _PRINTING | _ADDING
+        if (start := after_launcher(command)) is not None
     ]
 
 
@@ -206,8 +211,7 @@ def _script_line(run: _Run) -> CommandLine:
     if len(starts) != 1:
         why = script.trouble or ("it starts vLLM in several ways" if starts else "")
         told = f"{run.reason}; {why}" if why else run.reason
-        names = _NAMES_VLLM.search(run.text) is not None
-        return CommandLine(run.form, readable=False, names_vllm=names, reason=told)
+        return CommandLine(run.form, readable=False, names_vllm=names_vllm(run.text), reason=told)
     command, start = starts[0]
     return CommandLine(
         run.form,
@@ -218,22 +222,3 @@ def _script_line(run: _Run) -> CommandLine:
         args_end=run.end_of_args(),
         variable_end=run.end_of_variable(),
     )
-
-
-def _after_launcher(words: Sequence[Word]) -> int | None:
-    """Return the index of the first argument after what starts vLLM, None when nothing here does.
-
-    What stands before (``tini --``, ``env A=b``, ``numactl``) hands the rest on as it is.
-    """
-    texts = [word.text for word in words]
-    for index, (word, following) in enumerate(zip(texts, [*texts[1:], ""], strict=True)):
-        name = PurePosixPath(word).name
-        if name == "vllm" and following == "serve":
-            return index + 2
-        if word == "-m" and following in _API_SERVERS:
-            return index + 2
-        if word == "-m" and following == _CLI_MODULE and texts[index + 2 : index + 3] == ["serve"]:
-            return index + 3
-        if name == _KAITO_SCRIPT:
-            return index + 1
-    return None
