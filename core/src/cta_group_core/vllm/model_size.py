@@ -6,16 +6,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cta_group_core.vllm.arguments import Arguments
+from cta_group_core.vllm.cache_size import cache_bytes_per_token, with_cache_type
+from cta_group_core.vllm.quantization import tenths_of_bytes, tenths_of_config
 from cta_group_core.vllm.shown import shown
 
 _MIB = 2**20
 _BILLION = 1_000_000_000
 # `8B`, `0.6b`, `8x7B`, `270m`; not the active part of a mixture (`A3B`), nor a part of a word (`v2beta`).
 _COUNT = re.compile(r"(?<![A-Za-z0-9.])(?:(\d{1,4})x)?(\d{1,6}(?:\.\d{1,6})?)([bBmM])(?![A-Za-z0-9])", re.ASCII)
-_QUARTER_BYTES = re.compile(r"awq|gptq|int4|w4a16|4bit|nvfp4|mxfp4|fp4|bnb|bitsandbytes|gpt-oss|q4_", re.IGNORECASE)
-_ONE_BYTE = re.compile(r"fp8|int8|w8a8|8bit|q8_", re.IGNORECASE)
-# Of the layers that every 4-bit format leaves in 16 bits, and of scales.
-_FOUR_BITS_TENTHS = 6
+_ACTIVE_ONLY = re.compile(r"\d[bB]-\d{1,4}[eE](?![A-Za-z0-9])", re.ASCII)
+"""`17B-16E` says what one token uses of the experts, and not how large they all are."""
+_SHARED_BY_EXPERTS = 0.84
+"""Of `8x7B`: attention is there once; 46.7B for 56, 141B for 176."""
 _OFFLOADED_GIB = "--cpu-offload-gb"
 _CHANGES_SIZE = frozenset({"--hf-overrides", "--offload-backend", "--offload-group-size", "--offload-num-in-group"})
 """Flags that make a model other than its config.json says, or keep an unknown part of it off the GPU."""
@@ -34,6 +36,7 @@ class ModelSize:
     exact: bool
     """False: a count in a name, which may be rounded or mean something else."""
     kv_bytes_per_token: int | None = None
+    """None where it is not known, or not the same for every token."""
     longest_context: int | None = None
     """The model's own, in tokens."""
     vocabulary: int | None = None
@@ -46,7 +49,7 @@ def size_of(arguments: Arguments, config: Mapping[str, Any] | None = None) -> Mo
 
 
 def _whole_size(arguments: Arguments, config: Mapping[str, Any] | None) -> ModelSize | None:
-    tenths = _tenths_of_bytes(arguments)
+    tenths = tenths_of_bytes(arguments)
     if config is not None:
         try:
             return _from_config(config, tenths)
@@ -58,35 +61,28 @@ def _whole_size(arguments: Arguments, config: Mapping[str, Any] | None) -> Model
 def _on_gpu(size: ModelSize, arguments: Arguments) -> ModelSize:
     """Take off what the arguments leave in the host's memory; where they say no amount, nothing is exact any more."""
     given = {one.name: one.values for one in arguments.others}
-    exact = size.exact and not _CHANGES_SIZE & given.keys()
+    exact = size.exact and _CHANGES_SIZE.isdisjoint(name.partition(".")[0] for name in given)
+    cache = with_cache_type(size.kv_bytes_per_token, (given.get("--kv-cache-dtype") or ("auto",))[0])
+    size = replace(size, exact=exact, kv_bytes_per_token=cache)
     if _OFFLOADED_GIB not in given:
-        return replace(size, exact=exact)
+        return size
     text = (given[_OFFLOADED_GIB] or ("",))[0]
     try:
         offloaded_mib = max(0, int(float(text) * 1024))
     except (ValueError, OverflowError):
         return replace(size, exact=False)
     known = f"{size.known}, {_OFFLOADED_GIB}={shown(text)} leaves the rest to the host"
-    return replace(size, weights_mib=max(0, size.weights_mib - offloaded_mib), known=known, exact=exact)
-
-
-def _tenths_of_bytes(arguments: Arguments) -> int:
-    """Return tenths of bytes of one parameter."""
-    said = {one.name: one.values[0] for one in arguments.others if one.values}
-    words = f"{arguments.model or ''} {said.get('--quantization', '')} {said.get('-q', '')}"
-    if _QUARTER_BYTES.search(words):
-        return _FOUR_BITS_TENTHS
-    if _ONE_BYTE.search(words):
-        return 10
-    return 40 if said.get("--dtype") in {"float32", "float"} else 20
+    return replace(size, weights_mib=max(0, size.weights_mib - offloaded_mib), known=known)
 
 
 def _from_name(model: str, tenths: int) -> ModelSize | None:
     counts = [
-        float(number) * (int(times) if times else 1) * (_BILLION if unit in "bB" else _BILLION / 1000)
+        float(number)
+        * (int(times) * _SHARED_BY_EXPERTS if times else 1)
+        * (_BILLION if unit in "bB" else _BILLION / 1000)
         for times, number, unit in _COUNT.findall(model)
     ]
-    if not counts:
+    if not counts or _ACTIVE_ONLY.search(model):
         return None
     parameters = int(max(counts))
     return ModelSize(
@@ -111,13 +107,13 @@ def _from_config(config: Mapping[str, Any], tenths: int) -> ModelSize:
         raise ValueError("a size is not above 0")
     longest = shape.get("max_position_embeddings")
     if "quantization_config" in config and tenths == 20:  # noqa: PLR2004 - nothing else said how small they are
-        tenths = _FOUR_BITS_TENTHS if _QUARTER_BYTES.search(str(config["quantization_config"])) else 10
+        tenths = tenths_of_config(config["quantization_config"])
     return ModelSize(
         weights_mib=parameters * tenths // 10 // _MIB,
         layers=layers,
         known=f"its config.json gives {parameters / _BILLION:.3g}B parameters",
-        exact=True,
-        kv_bytes_per_token=2 * layers * key_heads * width * 2,
+        exact=int(shape.get("interleave_moe_layer_step") or shape.get("decoder_sparse_step") or 1) == 1,
+        kv_bytes_per_token=cache_bytes_per_token(shape, layers, 2 * key_heads * width),
         longest_context=int(longest) if longest else None,
         vocabulary=vocabulary,
     )
