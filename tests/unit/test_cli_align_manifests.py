@@ -26,3 +26,4 @@ def test_a_manifest_is_read_and_fitted_as_expected(case: Case) -> None:
         for text in expect.get(kind, ()):
             assert any(text in one for one in told), (text, told)
     assert bool(answer.refused) is ("refused" in expect), answer.refused
+    assert not ("quiet" in expect and answer.warnings), answer.warnings

@@ -26,6 +26,11 @@ def found_name(*containers: ContainerFacts, named: str | None = None, **labels: 
         ContainerFacts("a", image="acme/ai:1", command=("/bin/sh", "-c", "python3 /w/inference_api.py --port 1")),
         ContainerFacts("a", image="acme/ai:1", command=("python3", "/workspace/inference_api.py")),
         ContainerFacts("a", image="acme/my-vllm:1.0", args=("m", "--max-model-len=8192")),
+        ContainerFacts("a", image="acme/my-vllm:1.0", args=("serve", "m")),
+        ContainerFacts("server", image="acme/ai:1", args=("serve", "m", "--max-num-seqs=8"), ports=(8000,)),
+        ContainerFacts("a", image="acme/ai:1", command=("python3", "/x/vllm/entrypoints/openai/api_server.py")),
+        ContainerFacts("a", image="acme/ai:1", command=("python3", "-m", "dynamo.vllm"), args=("--model", "m")),
+        ContainerFacts("a", image="acme/ai:1", command=("vllm serve m --port 1",)),
         ContainerFacts("vllm", image="acme/vllm-cpu:1", ports=(8000,), probe_paths=("/health",), args=("m",)),
     ],
 )
@@ -48,6 +53,27 @@ def test_vllm_is_recognised_beside_a_sidecar(container: ContainerFacts) -> None:
 def test_what_is_not_vllm_is_left_alone(container: ContainerFacts) -> None:
     """One weak sign is not enough, and a simulator is none of ours."""
     assert found_name(container) is None
+
+
+@pytest.mark.parametrize(
+    "container",
+    [
+        ContainerFacts(
+            "server",
+            image="acme/sglang:v0.5",
+            command=("python3", "-m", "sglang.launch_server"),
+            ports=(8000,),
+            probe_paths=("/health",),
+        ),
+        ContainerFacts("main", image="acme/tgi:3", args=("--model-id", "m"), ports=(8080,), probe_paths=("/health",)),
+        ContainerFacts("server", image="ollama/ollama:1", args=("serve",), ports=(8000,), probe_paths=("/health",)),
+        ContainerFacts("engine", image="acme/vllm-router:1", ports=(8000,), probe_paths=("/health",), args=("-x",)),
+    ],
+)
+def test_the_servers_of_other_engines_are_left_alone(container: ContainerFacts) -> None:
+    """Name, port, probe and the labels of a serving stack are what each of them has: none of these tells the engine."""
+    stack = {"kserve.io/component": "workload", "leaderworkerset.sigs.k8s.io/name": "x", "model.aibrix.ai/name": "m"}
+    assert detect((container,), stack).found is None
 
 
 def test_the_annotation_wins_over_every_sign() -> None:
@@ -109,6 +135,7 @@ def test_a_label_says_the_release_where_the_image_does_not() -> None:
         ("registry.example:5000/mirror/vllm-openai:0.25.0", "0.25.0"),
         ("vllm/vllm-openai:v0.27.1-cu130@sha256:abc", "0.27.1"),
         ("vllm/vllm-openai:v0.28.0rc1", "0.28.0"),
+        ("docker.io/lmcache/vllm-openai:v0.3.9", None),
         ("vllm/vllm-openai:latest", None),
         ("vllm/vllm-openai:nightly-0.1.2", None),
         ("vllm/vllm-openai@sha256:abc", None),

@@ -87,11 +87,45 @@ def test_fewer_sequences_can_be_all_that_a_share_needs() -> None:
         "--convert=embed",
         "--disable-chunked-mm-input",
         '--speculative-config={"model": "x"}',
+        "-sc.method=ngram",
+        "--speculative-model=x",
     ],
 )
 def test_tokens_are_left_where_fewer_could_keep_it_from_starting(word: str) -> None:
     """Such servers may need a whole prompt in one step."""
     assert "max-num-batched-tokens" not in values(planned(word))
+
+
+@pytest.mark.parametrize(
+    ("words", "tokens"),
+    [
+        (["Qwen/Qwen3-4B"], "2048"),
+        (["/models/llama-8b"], "2048"),
+        (["/mnt/models", "--served-model-name=llama3"], "2048"),
+        (["BAAI/bge-m3"], None),
+        (["Qwen/Qwen3-Embedding-0.6B"], None),
+        (["cross-encoder/ms-marco-MiniLM-L6-v2"], None),
+        (["/mnt/models"], None),
+        (["s3://models/current"], None),
+        (["$(MODEL)"], None),
+        (["BAAI/bge-m3", "--max-model-len=4096"], "4096"),
+        (["BAAI/bge-m3", "--max-model-len=1024"], "2048"),
+        (["BAAI/bge-m3", "--max-model-len=8192"], None),
+        (["/mnt/models", "--max-model-len=auto"], None),
+    ],
+)
+def test_a_model_that_may_need_whole_prompts_keeps_the_tokens_for_its_context(
+    words: list[str], tokens: str | None
+) -> None:
+    """VLLM ends where prompts are not split and fewer tokens a step are allowed than the longest context."""
+    found = align([], words, Server(read_arguments([], words), [slice_of(32)], "0.25.0"))
+    assert values(found).get("max-num-batched-tokens") == tokens
+
+
+@pytest.mark.parametrize(("given", "sequences"), [("128", "128"), ("300", "256"), ("$(N)", "256")])
+def test_no_more_sequences_are_set_than_tokens_a_step_are_given(given: str, sequences: str) -> None:
+    """VLLM refuses that; by itself it would take fewer."""
+    assert values(planned(f"--max-num-batched-tokens={given}"))["max-num-seqs"] == sequences
 
 
 @pytest.mark.parametrize(

@@ -15,16 +15,21 @@ from cta_group_core.vllm.variables import line_from_variables
 from cta_group_core.vllm.words import Form, command_line
 
 _OFFICIAL_IMAGES = frozenset({"vllm-openai", "vllm-openai-nonroot", "vllm"})
+_OTHER_RELEASES = ("lmcache/",)
+"""Who publishes an image of that name with releases of their own in its tags."""
 _ENGINE_IMAGES = _OFFICIAL_IMAGES | {"llm-d-cuda"}
+_BESIDE_ENGINES = frozenset(
+    {"bench", "benchmark", "client", "exporter", "gateway", "operator", "proxy", "router", "ui"}
+)
+"""What an image is that names vLLM and serves no model."""
 _SIMULATORS = ("inference-sim", "vllm-simulator")
 _NAMES = frozenset({"vllm", "vllm-openai", "main", "server", "kserve-container", "vllm-leader", "vllm-worker"})
 _MORE_NAMES = frozenset({"prefill", "decode", "engine"})
 _PORTS = frozenset({8000, 8080, 8200, 5000})
+_LABELS_OF_VLLM = {"model.aibrix.ai/engine": "vllm", "app.kubernetes.io/name": "vllm"}
 _LABELS = {
     "app.kubernetes.io/component": "serving-engine",
-    "model.aibrix.ai/engine": "vllm",
     "llm-d.ai/inference-serving": "true",
-    "app.kubernetes.io/name": "vllm",
     "kserve.io/component": "workload",
 }
 _LABEL_KEYS = ("kaito.sh/workspace", "leaderworkerset.sigs.k8s.io/name", "model.aibrix.ai/name", "llm-d.ai/role")
@@ -113,11 +118,10 @@ def _score(container: ContainerFacts, labels: Mapping[str, str]) -> Detected:
     arguments = _arguments(container)
     # Official images also run downloaders and scripts: a command of another program makes the image a weaker sign.
     other = bool(container.command) and not arguments.line.names_vllm
-    signs = {
-        **_image_signs(container.image, runs_other=other),
-        **_argument_signs(arguments),
-        **_shape_signs(container, labels),
-    }
+    of_image = _image_signs(container.image, runs_other=other)
+    signs = {**of_image, **_argument_signs(arguments, image_tells=bool(of_image)), **_labels_of_vllm(labels)}
+    if signs:  # a name, a port and a probe alone are what the server of every other engine has too
+        signs |= _shape_signs(container, labels)
     version = image_version(container.image) or _label_version(labels)
     return Detected(container, arguments, sum(signs.values()), tuple(signs), version)
 
@@ -139,14 +143,23 @@ def _image_signs(image: str, *, runs_other: bool) -> dict[str, int]:
     name, _ = _name_and_tag(image)
     if name in _ENGINE_IMAGES:
         return {f"image {name}": _LIKELY if runs_other else _CERTAIN}
-    return {f"image {name} names vllm": _LIKELY} if "vllm" in re.split(r"[-_.]", name) else {}
+    parts = set(re.split(r"[-_.]", name))
+    return {f"image {name} names vllm": _LIKELY} if "vllm" in parts and not parts & _BESIDE_ENGINES else {}
 
 
-def _argument_signs(arguments: Arguments) -> dict[str, int]:
+def _argument_signs(arguments: Arguments, *, image_tells: bool) -> dict[str, int]:
     if arguments.line.names_vllm:
         return {"the command starts vLLM": _CERTAIN}
     own = any(one.flag in _OWN_FLAGS for one in arguments.occurrences)
-    return {"flags that vLLM has": _LIKELY} if own else {}
+    signs = {"flags that vLLM has": _LIKELY} if own else {}
+    if arguments.line.serves and image_tells:  # other engines have a command of that name
+        signs["the arguments begin with serve"] = _LIKELY
+    return signs
+
+
+def _labels_of_vllm(labels: Mapping[str, str]) -> dict[str, int]:
+    says = any(labels.get(key) == value for key, value in _LABELS_OF_VLLM.items())
+    return {"labels that say vllm": _HINT} if says else {}
 
 
 def _shape_signs(container: ContainerFacts, labels: Mapping[str, str]) -> dict[str, int]:
@@ -154,7 +167,7 @@ def _shape_signs(container: ContainerFacts, labels: Mapping[str, str]) -> dict[s
         f"container named {container.name}": (_HINT, container.name in _NAMES | _MORE_NAMES),
         "a port of a model server": (_WEAK_HINT, not _PORTS.isdisjoint(container.ports)),
         "a probe on /health": (_HINT, "/health" in container.probe_paths),
-        "labels of a serving stack": (_HINT, _has_stack_labels(labels)),
+        "labels of a serving stack": (_HINT, _has_stack_labels(labels) and not _labels_of_vllm(labels)),
     }
     return {sign: points for sign, (points, holds) in checks.items() if holds}
 
@@ -171,7 +184,7 @@ def _is_simulator(container: ContainerFacts) -> bool:
 def image_version(image: str) -> str | None:
     """Return vLLM's version from the tag of an image whose tags are vLLM's own."""
     name, tag = _name_and_tag(image)
-    if name not in _OFFICIAL_IMAGES:
+    if name not in _OFFICIAL_IMAGES or any(publisher in image for publisher in _OTHER_RELEASES):
         return None
     version = _VERSION.match(tag)
     return version.group(1) if version else None

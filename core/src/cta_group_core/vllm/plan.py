@@ -20,6 +20,7 @@ from cta_group_core.vllm.memory import (
     reserve_mib,
 )
 from cta_group_core.vllm.model_size import ModelSize
+from cta_group_core.vllm.prompts import cannot_split, may_need_whole_prompts
 from cta_group_core.vllm.releases import fits_length_itself, splits_prompts
 from cta_group_core.vllm.scan import Occurrence
 from cta_group_core.vllm.values import Utilization
@@ -32,7 +33,6 @@ _SMALL_CARD_SEQUENCES = 256
 _FEWEST_SEQUENCES, _SEQUENCE_STEP = 16, 8
 _FEWEST_TOKENS, _TOKEN_STEP = 2048, 256
 """The fewest is what vLLM takes on an ordinary card."""
-_NEED_ALL_TOKENS = frozenset({"--runner", "--task", "--convert", "--disable-chunked-mm-input", "--speculative-config"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def _sequences(server: Server, *, planned: bool) -> int:
     if reading.given is not None:
         return max(1, reading.value) if reading.value is not None else MEASURED_SEQUENCES
     if planned and server.completed:
-        return min(_planned_sequences(one) for one in server.shares)
+        return _planned_sequences(server)
     return MEASURED_SEQUENCES
 
 
@@ -127,14 +127,24 @@ def _scaled(whole: int, share: SliceMemory, step: int, fewest: int) -> int:
     return max(fewest, (whole * share.limit_mib + share.total_mib * step // 2) // (share.total_mib * step) * step)
 
 
-def _planned_sequences(share: SliceMemory) -> int:
-    whole = _LARGE_CARD_SEQUENCES if _is_large_card(share) else _SMALL_CARD_SEQUENCES
-    return _scaled(whole, share, _SEQUENCE_STEP, _FEWEST_SEQUENCES)
+def _planned_sequences(server: Server) -> int:
+    """Return the slice's part of the sequences that vLLM takes; it refuses more of them than tokens a step."""
+    tokens = server.arguments.whole_number(Flag.MAX_NUM_BATCHED_TOKENS).value
+    found = min(
+        _scaled(
+            _LARGE_CARD_SEQUENCES if _is_large_card(one) else _SMALL_CARD_SEQUENCES,
+            one,
+            _SEQUENCE_STEP,
+            _FEWEST_SEQUENCES,
+        )
+        for one in server.shares
+    )
+    return found if tokens is None else max(1, min(found, tokens))
 
 
 def _concurrency(server: Server) -> list[Setting]:
     found = []
-    sequences = min(_planned_sequences(one) for one in server.shares)
+    sequences = _planned_sequences(server)
     given = server.arguments.last(Flag.MAX_NUM_SEQS)
     if given is None:
         why = "vLLM sizes it for the physical card; this is the slice's part"
@@ -151,16 +161,16 @@ def _tokens(server: Server, sequences: int) -> int | None:
     arguments = server.arguments
     if arguments.last(Flag.MAX_NUM_BATCHED_TOKENS) is not None or not splits_prompts(server.version):
         return None
-    if not all(_is_large_card(one) for one in server.shares):
+    if not all(_is_large_card(one) for one in server.shares) or cannot_split(arguments):
         return None
-    for other in arguments.others:
-        if other.name in _NEED_ALL_TOKENS or (other.name == "--enable-chunked-prefill" and not other.enabled):
-            return None
     given = arguments.whole_number(Flag.MAX_NUM_SEQS)
     if given.given is not None and given.value is None:
         return None
     fewest = max(_FEWEST_TOKENS, given.value or sequences)
-    return min(_scaled(_LARGE_CARD_TOKENS, one, _TOKEN_STEP, fewest) for one in server.shares)
+    if may_need_whole_prompts(arguments):
+        fewest = max(fewest, arguments.model_length().value or _LARGE_CARD_TOKENS)
+    found = min(_scaled(_LARGE_CARD_TOKENS, one, _TOKEN_STEP, fewest) for one in server.shares)
+    return found if found < _LARGE_CARD_TOKENS else None
 
 
 def _length(server: Server) -> list[Setting]:
