@@ -15,6 +15,8 @@ SCENARIOS = tuple(sorted(path.name.removesuffix("-values.yaml") for path in (CHA
 HELM_VERSIONS = {"helm": "Helm 4", "helm3": "Helm 3"}
 KUBERNETES = "v1.37.2"
 """Without it each Helm renders for a version of its own."""
+IN_A_POD = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}
+"""What the kubelet puts into the environment of every container."""
 RELEASE = "cta-group"
 NAMESPACE = "cta-group"
 
@@ -79,3 +81,19 @@ def of_kind(manifests: Iterable[Manifest], kind: str) -> dict[str, Manifest]:
 def pod_templates(manifests: Iterable[Manifest]) -> dict[str, Manifest]:
     """Return the pod templates by the name of their workload."""
     return {m["metadata"]["name"]: m["spec"]["template"] for m in manifests if "template" in m.get("spec", {})}
+
+
+def pod_of(scenario: str, component: str, *settings: str) -> Manifest:
+    """Return the pod template of the component's workload."""
+    (pod,) = [pod for pod in pod_templates(render(scenario, *settings)).values() if _component(pod) == component]
+    return pod
+
+
+def arguments_of(scenario: str, component: str, *settings: str) -> list[str]:
+    """Return the arguments with which the chart starts a component's program."""
+    arguments: list[str] = pod_of(scenario, component, *settings)["spec"]["containers"][0]["args"]
+    return arguments
+
+
+def _component(manifest: Manifest) -> str:
+    return str(manifest["metadata"]["labels"]["app.kubernetes.io/component"])
