@@ -159,6 +159,31 @@ async def test_a_borrower_is_limited_before_its_pod_is_deleted() -> None:
     assert [verb for verb, path in kube.writes[3:] if "/events/" in path] == ["create"]
 
 
+async def test_a_pod_on_a_lost_node_gives_nothing_back() -> None:
+    """Kubernetes charges it no longer: its groups are not taken twice, and another pod is chosen for the owner."""
+    view, kube = a_view("a", "b"), FakeKube()
+    for name, groups, space in (("q", 64, "a"), ("r", 32, "b")):
+        quota = a_quota(name, groups, space)
+        spec = quota.spec.model_copy(update={"cohort": "c", "reclaim": Reclaim.DELETE})
+        view.quotas.put(replace(quota, spec=spec))
+    view.limits.put(a_limit("a", "q", 32, used=32))
+    view.limits.put(a_limit("b", "r", 64, used=64))
+    denied = (
+        'pods "x" is forbidden: exceeded quota: cta-group, requested: requests.nvidia.com/cta-group=32, '
+        "used: requests.nvidia.com/cta-group=32, limited: requests.nvidia.com/cta-group=32"
+    )
+    view.controllers["ReplicaSet"].put(
+        ControllerView(ref("ReplicaSet", "web", "a"), "1", (32,), wanted=1, failure=denied)
+    )
+    for name in ("lost", "old", "young"):
+        pod = replace(a_pod(name, 32, created=f"2026-0{1 + (name == 'young')}-01"), ref=ref("Pod", name, "b", "v1"))
+        view.pods.put(replace(pod, deleting=name == "lost", ends="2026-01-01T00:00:00Z" if name == "lost" else ""))
+        kube.objects[f"/api/v1/namespaces/b/pods/{name}"] = {}
+    await reconciler(view, kube).reconcile("cohort/c")
+    assert kube.objects[LIMIT.format("b")]["spec"] == {"hard": {f"requests.{RESOURCE}": "32"}}
+    assert [path for verb, path in kube.writes if verb == "delete"] == ["/api/v1/namespaces/b/pods/young"]
+
+
 async def test_the_status_is_written_once() -> None:
     """A second round over the same snapshot writes nothing, even before the watch showed the first one's status."""
     view, kube = a_view("a"), FakeKube()

@@ -8,6 +8,7 @@ from cta_group_core.quota_plan import CohortPlan, MemberPlan, plan
 from cta_group_core.quota_reclaim import Candidate, victims
 from cta_group_operator.ports import LimitView, PodView, QuotaView
 from cta_group_operator.reconcile.denied import Denials
+from cta_group_operator.reconcile.quota_ending import charged_ending
 from cta_group_operator.reconcile.quota_scope import Keepers, Scope, member_of, members_of, scope_of
 from cta_group_operator.reconcile.view import ClusterView
 
@@ -64,11 +65,12 @@ class Observer:
             return standing
         borrowed = self._borrowed(standing)
         pods = [(name, pod) for name in borrowed for pod in self._pods_of(standing.scopes[name])]
-        chosen = _choose(pods, borrowed, owed, standing)
-        ending = _by_namespace([pod for _, pod in pods if pod.deleting or pod in chosen])
-        if not ending:
+        going = {name: self._going(standing.scopes[name]) for name in borrowed}
+        chosen = _choose(pods, borrowed, owed, standing, going)
+        giving = _by_namespace([*(pod for of_quota in going.values() for pod in of_quota), *chosen])
+        if not giving:
             return standing
-        taking = self._decide(quotas, denied, ending)
+        taking = self._decide(quotas, denied, giving)
         return Snapshot(quotas, taking.scopes, standing.standing, taking.plan, tuple(chosen))
 
     def _decide(
@@ -89,13 +91,25 @@ class Observer:
     def _pods_of(self, scope: Scope) -> list[PodView]:
         return [pod for share in scope.shares for pod in self._view.pods_in(share.namespace)]
 
+    def _going(self, scope: Scope) -> list[PodView]:
+        """Return the pods of a quota that end already and give something back when they have.
+
+        One on a lost node may be there for ever, and is charged to nobody after a while: that gives nothing.
+        """
+        limits = (scope.limits.get(share.namespace) for share in scope.shares)
+        return [pod for limit in limits if limit is not None for pod in charged_ending(limit, self._view)]
+
 
 def _choose(
-    pods: Sequence[tuple[str, PodView]], borrowed: Mapping[str, int], owed: Mapping[str, int], standing: Snapshot
+    pods: Sequence[tuple[str, PodView]],
+    borrowed: Mapping[str, int],
+    owed: Mapping[str, int],
+    standing: Snapshot,
+    going: Mapping[str, Sequence[PodView]],
 ) -> list[PodView]:
-    """Return the pods to delete beside those that end already."""
+    """Return the pods to delete beside those that are ``going`` already, by quota."""
     by_uid = {pod.ref.uid: pod for _, pod in pods}
-    ending = {name: sum(pod.groups for quota, pod in pods if quota == name and pod.deleting) for name in borrowed}
+    ending = {name: sum(pod.groups for pod in of_quota) for name, of_quota in going.items()}
     found = victims(
         [_candidate(quota, pod) for quota, pod in pods if not pod.deleting],
         {name: amount - ending[name] for name, amount in borrowed.items()},
