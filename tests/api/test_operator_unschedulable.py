@@ -137,6 +137,20 @@ def test_a_pod_that_nobody_makes_again_is_told_and_stays(cluster: GpuCluster) ->
     assert cluster.pod("alone")["metadata"]["uid"] == uid
 
 
+def test_what_people_create_again_is_planned_elsewhere(cluster: GpuCluster) -> None:
+    """Who is told to create a pod of its own again under its name finds it on another node then."""
+    tight = cluster.add_node("tight", [held(64)])
+    occupy(cluster, tight, cpu="63")
+    cluster.wait_known(tight)
+    cluster.create_pod("alone", 32, containers=asking("2"))
+    cluster.wait_told("Pod", "alone", f"released to {tight}", "create it again under its name")
+    roomy = cluster.add_node("roomy", [])  # best fit would take the tight one again
+    cluster.wait_known(roomy)
+    cluster.api.delete(f"/api/v1/namespaces/{cluster.namespace}/pods/alone?gracePeriodSeconds=0")
+    cluster.create_pod("alone", 32, containers=asking("2"))
+    assert cluster.wait_bound("alone") == roomy
+
+
 def test_what_fits_nowhere_is_shown_to_an_autoscaler(cluster: GpuCluster) -> None:
     """A pod without room is released without a node, unschedulable as autoscalers look for it, and takes a new node."""
     node = cluster.add_node("full", [])

@@ -12,7 +12,7 @@ from cta_group_core.ids import NodeName
 from cta_group_operator.clock import SystemClock
 from cta_group_operator.errors import Forbidden
 from cta_group_operator.metrics import Metrics
-from cta_group_operator.ports import KubeApi, PodView
+from cta_group_operator.ports import KubeApi, ObjectRef, PodView
 from cta_group_operator.reconcile.events import EventWriter
 from cta_group_operator.reconcile.placement import Placement
 from cta_group_operator.reconcile.view import ClusterView
@@ -22,6 +22,8 @@ from operator_world import FakeClock, FakeKube, a_node, a_pod, a_view, on, ref
 from placement_running import running
 
 OWNER = ref("ReplicaSet", "web-1")
+JOB = ref("Job", "train", api_version="batch/v1")
+AGAIN = "to have it planned for other nodes"
 PATH = "/api/v1/namespaces/team-a/pods/"
 
 
@@ -161,10 +163,26 @@ async def test_the_next_one_may_come_before_the_deletion_is_answered() -> None:
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"owner": None}, "no controller makes it again"),
-        ({"owner": ref("Job", "train", api_version="batch/v1")}, "its Job would count the deletion as a failure"),
-        ({"owner": ref("DaemonSet", "each")}, "a DaemonSet would make it again for the same node"),
-        ({"placed_on": ""}, "it was not the operator that chose them"),
+        (
+            {"owner": None},
+            f"no controller makes it again: delete it and create it again under its name {AGAIN}",
+        ),
+        (
+            {"owner": JOB},
+            f"its Job would count the deletion as a failure: delete the Job and create it again under its name {AGAIN}",
+        ),
+        (
+            {"owner": ref("DaemonSet", "each")},
+            "a DaemonSet would make it again for the same node: make room there, or keep the DaemonSet off that node",
+        ),
+        (
+            {"placed_on": ""},
+            "it was not the operator that chose them: create it again without them, or make room there",
+        ),
+        (
+            {"owner": ref("Workflow", "steps", api_version="argoproj.io/v1alpha1")},
+            f"nobody here knows whether its Workflow makes it again: if so, delete it {AGAIN}",
+        ),
     ],
 )
 async def test_who_is_only_told(changes: dict[str, Any], why: str) -> None:
@@ -177,11 +195,30 @@ async def test_who_is_only_told(changes: dict[str, Any], why: str) -> None:
         await until(lambda: pod.ref.uid in placement.words and kube.writes, "the words and the event")
     assert placement.words[pod.ref.uid] == (
         "released to n1, where the scheduler cannot bind it: 0/2 nodes are available: 1 Insufficient cpu.; its nodes "
-        f"can not be changed any more and {why}: delete it and create it again to have it planned for other nodes"
+        f"can not be changed any more and {why}"
     )
     assert {verb for verb, _ in kube.writes} == {"create"}
     view.pods.put(replace(pod, resource_version="2", node=NodeName("n1"), unschedulable=False))
     assert pod.ref.uid not in placement.words
+
+
+@pytest.mark.parametrize("owner", [None, JOB], ids=["alone", "job"])
+async def test_what_people_create_again_goes_elsewhere(owner: ObjectRef | None) -> None:
+    """Who was told to create it again under its name finds it planned without the nodes that failed, as promised."""
+    view, kube = two_nodes(), FakeKube()
+    placement = a_placement(view, kube)
+    first = stuck("first", owner=owner)
+    async with running(placement):
+        view.pods.put(first)
+        await until(lambda: first.ref.uid in placement.words, "the words")
+        view.pods.remove((first.ref.namespace, "first"))
+        again = owner and replace(owner, uid="made-again")
+        view.pods.put(a_pod("first", ref=replace(first.ref, uid="other"), owner=again, resource_version="9"))
+        await until(lambda: ("json", f"{PATH}first") in kube.writes, "the release of the next one")
+    told = kube.objects[f"{PATH}first"]["operations"]
+    assert [one["value"] for one in told if one["path"] == "/metadata/annotations"] == [
+        {"ctagroup.dev/placement-nodes": "n2"}
+    ]
 
 
 @pytest.mark.parametrize(

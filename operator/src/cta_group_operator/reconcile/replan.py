@@ -26,11 +26,29 @@ from cta_group_operator.settings import Settings
 
 _log = EventLog(__name__)
 
+_AGAIN: Final = "to have it planned for other nodes"
 _REPORTED_KINDS: Final = {
-    DAEMON_SETS.kind: "a DaemonSet would make it again for the same node",
-    JOBS.kind: "its Job would count the deletion as a failure",
+    (DAEMON_SETS.group_version, DAEMON_SETS.kind): (
+        "a DaemonSet would make it again for the same node: make room there, or keep the DaemonSet off that node"
+    ),
+    (JOBS.group_version, JOBS.kind): (
+        f"its Job would count the deletion as a failure: delete the Job and create it again under its name {_AGAIN}"
+    ),
 }
-"""Controllers whose pods are not deleted, and why."""
+"""Controllers whose pods are not deleted: why, and what to do."""
+_MAKERS: Final = frozenset(
+    {
+        ("apps", "ReplicaSet"),
+        ("apps", "StatefulSet"),
+        ("", "ReplicationController"),
+        ("apps.kruise.io", "CloneSet"),
+        ("apps.kruise.io", "StatefulSet"),
+        ("ray.io", "RayCluster"),
+        ("grove.io", "PodClique"),
+    }
+)
+"""Group and kind of controllers that make a pod again when it is deleted before it has run. To others, such as a
+Workflow of Argo or a PyTorchJob, that may be a failure."""
 
 
 class Replan:
@@ -93,14 +111,23 @@ class Replan:
 
     def _pod_changed(self, before: PodView | None, after: PodView | None) -> None:
         if before is not None and (after is None or after.ref.uid != before.ref.uid):
+            self._leave_out_for_the_next(before)
             self._pass_by(before)
         if after is None:
             return
+        if after.deleting:
+            self._leave_out_for_the_next(after)
         if _is_stuck(after):
             self._since.setdefault(after.ref.uid, self._clock.monotonic())
             self.queue.mark(f"{after.ref.namespace}/{after.ref.name}")
         else:
             self._pass_by(after)
+
+    def _leave_out_for_the_next(self, pod: PodView) -> None:
+        """Hear that a pod goes that was only told: whoever makes it again has read that it is planned elsewhere."""
+        nodes = pinned_nodes(pod.terms)
+        if self.told.get(pod.ref.uid) and pod.placed_on == ",".join(nodes):
+            self._avoided.add(_likes_of(pod), nodes, _tried(pod), self._clock.monotonic())
 
     def _pass_by(self, pod: PodView) -> None:
         self._since.pop(pod.ref.uid, None)
@@ -143,7 +170,7 @@ class Replan:
         The next one may come before the answer, so the nodes are left out while it is waited for. When it is a refusal
         the pod stays, and nothing is left out because of it.
         """
-        likes, words = _likes_of(pod), f"tried, and the scheduler said: {pod.words or 'nothing'}"
+        likes, words = _likes_of(pod), _tried(pod)
         self._leaving[pod.ref.uid] = likes, dict.fromkeys(nodes, words)
         found = True
         try:
@@ -160,7 +187,7 @@ class Replan:
         nodes = ", ".join(pinned_nodes(pod.terms))
         words = (
             f"released to {nodes}, where the scheduler cannot bind it: {pod.words}; its nodes can not be changed any "
-            f"more and {why}: delete it and create it again to have it planned for other nodes"
+            f"more and {why}"
         )
         if self.told.get(pod.ref.uid) != words:
             self.told[pod.ref.uid] = words
@@ -174,21 +201,34 @@ def _is_stuck(pod: PodView) -> bool:
     return released and pod.unschedulable and bool(pinned_nodes(pod.terms))
 
 
+def _tried(pod: PodView) -> str:
+    return f"tried, and the scheduler said: {pod.words or 'nothing'}"
+
+
 def _why_kept(pod: PodView) -> str:
-    """Return why a pod is only reported; empty when it can be deleted."""
-    if pod.owner is None:
-        return "no controller makes it again"
+    """Return why a pod is only reported, and what to do; empty when it can be deleted."""
+    owner = pod.owner
+    if owner is None:
+        return f"no controller makes it again: delete it and create it again under its name {_AGAIN}"
     if pod.placed_on != ",".join(pinned_nodes(pod.terms)):
-        return "it was not the operator that chose them"  # deleting it would lead to the same nodes again
-    return _REPORTED_KINDS.get(pod.owner.kind, "")
+        # Deleting it would lead to the same nodes again.
+        return "it was not the operator that chose them: create it again without them, or make room there"
+    if (reported := _REPORTED_KINDS.get((owner.api_version, owner.kind))) is not None:
+        return reported
+    if (owner.api_version.rpartition("/")[0], owner.kind) in _MAKERS:
+        return ""
+    return f"nobody here knows whether its {owner.kind} makes it again: if so, delete it {_AGAIN}"
 
 
 def _likes_of(pod: PodView) -> Hashable:
-    """Return what is the same for a pod and for those that replace it: the controller, and what they insist on."""
-    if pod.owner is None:
-        return pod.ref.uid
-    name = pod.ref.name if pod.owner.kind == STATEFUL_SETS.kind else ""  # each has volumes of its own
-    return (pod.owner.uid, name, pod.requests, _without_names(pod.terms))
+    """Return what is the same for a pod and for those that replace it: who makes them, and what they insist on.
+
+    By names, since what people create again after they were told to is another object.
+    """
+    maker = pod.owner or pod.ref
+    own_name = pod.owner is None or pod.owner.kind == STATEFUL_SETS.kind  # each of a StatefulSet has its own volumes
+    name = pod.ref.name if own_name else ""
+    return (pod.ref.namespace, maker.kind, maker.name, name, pod.requests, _without_names(pod.terms))
 
 
 def _without_names(terms: PodTerms) -> PodTerms:
