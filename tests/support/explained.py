@@ -9,7 +9,7 @@ from operator_world import FakeKube
 
 def hear_explanation(view: ClusterView, kube: FakeKube, top: ObjectRef) -> WorkloadStatus:
     """Put the CTAWorkload of a top owner into the view as it was written, and return its status."""
-    name = object_name(top.kind, top.name)
+    name = object_name(top.kind, top.name, top.api_version)
     path = CTA_WORKLOADS.path(top.namespace, name)
     written = kube.objects[f"{path}/status"]
     status = WorkloadStatus.model_validate(written["status"])

@@ -149,3 +149,32 @@ def test_kinds_that_keep_their_template_deeper(capsys: pytest.CaptureFixture[str
         made = Controller.model_validate({"metadata": metadata("web"), **specs[kind]})
         found = answer(capsys, FakeClusterReader(controllers=[(kind, made)]), f"{kind}/web")
         assert (found["groupsPerPod"], found["replicasWanted"]) == (32, wanted)
+
+
+def test_a_job_that_failed_and_one_that_is_suspended(capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither wants a pod, and each says why; a refusal of before is none any more."""
+    template = {"spec": pod_spec()}
+    failed = {"conditions": [{"type": "Failed", "status": "True", "reason": "DeadlineExceeded", "message": "too long"}]}
+    for spec, status, told in (
+        ({}, failed, "the Job has failed (DeadlineExceeded: too long): it makes no more pods"),
+        ({"suspend": True}, {}, "the Job is suspended (spec.suspend): it makes pods when that is taken back"),
+    ):
+        body = {
+            "metadata": metadata("train"),
+            "spec": {"parallelism": 1, "template": template, **spec},
+            "status": status,
+        }
+        reader = FakeClusterReader(controllers=[("Job", Controller.model_validate(body))])
+        assert answer(capsys, reader, "job/train")["message"] == f"0 of 0 pods run, 32 groups each; {told}"
+
+
+def test_pods_that_are_being_deleted_are_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    """They are told where pods are missing, with the end of their grace."""
+    until = "2026-11-30T10:00:30Z"
+    ends = pod("set-0", {"phase": "Running"}, owner=("StatefulSet", "set"))
+    ends = ends.model_copy(update={"metadata": ends.metadata.model_copy(update={"deletion_timestamp": until})})
+    reader = FakeClusterReader(controllers=[controller("StatefulSet", "set")], all_pods=[ends])
+    assert answer(capsys, reader, "sts/set")["message"] == (
+        f"0 of 2 pods run, 32 groups each; being deleted: set-0 (grace until {until})"
+    )
+    assert f"It is being deleted (grace until {until})." in answer(capsys, reader, "pod/set-0")["remarks"]

@@ -157,3 +157,6 @@ def test_groups_are_counted_as_the_scheduler_counts_them(capsys: pytest.CaptureF
     init = [{"name": "warm", "resources": {"limits": {"nvidia.com/cta-group": "64"}}}]
     reader = FakeClusterReader(all_pods=[pod("web", {}, owner=None, initContainers=init)])
     assert answer(capsys, reader, "pod/web")["groupsPerPod"] == 64
+    init[0]["restartPolicy"] = "Always"  # a sidecar, which runs beside them
+    reader = FakeClusterReader(all_pods=[pod("web", {}, owner=None, initContainers=init)])
+    assert answer(capsys, reader, "pod/web")["groupsPerPod"] == 96

@@ -1,11 +1,15 @@
 """One sentence that answers why a workload is not running, with the numbers."""
 
+from dataclasses import replace
+
 from cta_group_core.conditions import merge_conditions
 from cta_group_core.denials import Denial
 from cta_group_core.ending_pods import EndingPod
 from cta_group_core.explain import CreateFailure, PodFacts, Stage, WorkloadFacts, explain
 from cta_group_core.explain_quota import QuotaFacts
+from cta_group_core.jobs import JobFacts
 from cta_group_core.nodes import Condition, ConditionStatus
+from cta_group_core.rollout import Rollout
 from cta_group_core.workload import WorkloadOwner, WorkloadStatus, object_name
 
 TEAM_A = QuotaFacts("team-a", groups=256, used=240, share=256, share_used=240)
@@ -120,6 +124,18 @@ def test_hand_made_quota() -> None:
     assert "needs 32, quota 256, used 240, short 16 (ResourceQuota cta-group)" in message
 
 
+def test_a_quota_that_people_made_beside_ours() -> None:
+    """What refused is named, though the namespace has a CTAQuota with room: that one is not in the way."""
+    roomy = QuotaFacts("team-a", groups=256, used=40, share=256, share_used=40)
+    theirs = CreateFailure("...", Denial("by-hand", needs=32, used=40, limit=64))
+    message, admissible, _ = told(WorkloadFacts(2, 32, pods(Stage.RUNNING), theirs, roomy))
+    assert admissible == "QuotaExceeded"
+    assert message == (
+        "1 of 2 pods cannot be created: needs 32, quota 64, used 40, short 8 (ResourceQuota by-hand); "
+        "end something in the namespace, or raise that quota"
+    )
+
+
 def test_other_refusals_keep_their_words() -> None:
     """What is no quota is told in the API server's words; other resources are named."""
     other = CreateFailure("...", Denial("compute", about_groups=False, other_resources=("cpu",)))
@@ -154,10 +170,30 @@ def test_no_room() -> None:
     )
 
 
+SURGE = Rollout(surge=1, unavailable=0, surge_words="25%")
+
+
+def test_a_rollout_that_waits_while_all_run() -> None:
+    """Those that wait are none of the pods that are wanted: these run, and what spares the room is said."""
+    waits = PodFacts("new", Stage.NO_ROOM, "asked for 96 groups, but ...")
+    instead = "; or let the rollout end a pod first: set maxSurge: 0 and maxUnavailable: 1"
+    one = WorkloadFacts(1, 96, (*pods(Stage.RUNNING), waits), rollout=SURGE)
+    assert told(one)[0] == f"a further pod waits for room (1 of 1 runs): asked for 96 groups, but ...{instead}"
+    two = WorkloadFacts(2, 96, (*pods(Stage.RUNNING, Stage.RUNNING), waits, replace(waits, name="newer")))
+    assert told(two)[0] == "2 further pods wait for room (2 of 2 run): asked for 96 groups, but ..."
+
+
+def test_a_rollout_of_which_some_are_missing() -> None:
+    """With room to end pods first it needs no advice; those that run are counted all the same."""
+    there = pods(*[Stage.RUNNING] * 3, Stage.WAITING, Stage.WAITING)
+    message, *_ = told(WorkloadFacts(4, 8, there, rollout=Rollout(surge=1, unavailable=1)))
+    assert message == "2 further pods wait for their nodes to be chosen (3 of 4 run)"
+
+
 def test_waiting_and_unschedulable() -> None:
     """A pod that is not decided yet, and one that the scheduler cannot bind, say which of both they are."""
     assert told(WorkloadFacts(3, 8, pods(Stage.WAITING, Stage.WAITING)))[::2] == (
-        "2 of 3 pods wait for its node to be chosen",
+        "2 of 3 pods wait for their nodes to be chosen",
         "Waiting",
     )
     message, _, placed = told(WorkloadFacts(1, 8, pods(Stage.UNSCHEDULED, words="0/1 nodes are available")))
@@ -182,6 +218,37 @@ def test_starting_failed_and_absent() -> None:
     assert told(facts)[0] == "0 of 2 pods run, 32 groups each; 1 starting (a: ImagePullBackOff); 1 failed (b: OOM)"
     assert told(WorkloadFacts(2, 32))[0] == "0 of 2 pods run, 32 groups each; no pod exists yet"
     assert told(WorkloadFacts(0, 32))[0] == "0 of 0 pods run, 32 groups each"
+
+
+def test_pods_that_end_before_the_next_are_made() -> None:
+    """A StatefulSet makes none while the one before is there; on a lost node it says what its end waits for."""
+    there = EndingPod("web-0", 32, "2026-01-01T00:02:00Z")
+    assert told(WorkloadFacts(1, 32, ending=(there,)))[0] == (
+        "0 of 1 pods run, 32 groups each; being deleted: web-0 (grace until 2026-01-01T00:02:00Z)"
+    )
+    assert told(WorkloadFacts(2, 32, pods(Stage.RUNNING), ending=(replace(there, lost_node="n2"),)))[0] == (
+        "1 of 2 pods run, 32 groups each; being deleted: web-0, whose node n2 is not heard of: it ends when that is "
+        "back, or when its Node object is deleted"
+    )
+    assert told(WorkloadFacts(1, 32, pods(Stage.RUNNING), ending=(there,)))[0] == "1 of 1 pods run, 32 groups each"
+
+
+def test_a_controller_that_rests_and_a_node_that_is_lost() -> None:
+    """What is not seen of the pods themselves is said beside their numbers."""
+    failed = JobFacts(conditions=(("Failed", "DeadlineExceeded: Job was active longer than specified deadline"),))
+    assert told(WorkloadFacts(failed.wanted, 32, resting=failed.why_none))[0] == (
+        "0 of 0 pods run, 32 groups each; the Job has failed (DeadlineExceeded: Job was active longer than specified "
+        "deadline): it makes no more pods"
+    )
+    lost = "pod web-0 is on node n2, which is not heard of"
+    assert told(WorkloadFacts(1, 32, pods(Stage.RUNNING), lost=lost))[0] == f"1 of 1 pods run, 32 groups each; {lost}"
+
+
+def test_pods_that_are_done_are_not_missing_nor_there() -> None:
+    """Of a Job with five completions, whose third and fourth pod a quota refuses, two are done."""
+    facts = WorkloadFacts(2, 32, pods(Stage.DONE, Stage.DONE), DENIED, TEAM_A)
+    assert told(facts)[0].startswith("2 of 2 pods cannot be created: needs 32")
+    assert "maxSurge" not in told(facts)[0]
 
 
 def test_crashing() -> None:
@@ -211,6 +278,13 @@ def test_names() -> None:
     long = object_name("StatefulSet", "a" * 253)
     assert len(long) <= 253
     assert long != object_name("StatefulSet", "a" * 252)
+
+
+def test_names_of_kinds_that_others_have_too() -> None:
+    """Volcano's Job is explained beside Kubernetes' own of that name; other kinds are named as they always were."""
+    assert object_name("Job", "train", "batch/v1") == object_name("Job", "train") == "job-train"
+    assert object_name("Job", "train", "batch.volcano.sh/v1alpha1") == "job.batch.volcano.sh-train"
+    assert object_name("InferenceService", "llama", "serving.kserve.io/v1beta1") == "inferenceservice-llama"
 
 
 def test_transition_times_change_with_the_status_only() -> None:

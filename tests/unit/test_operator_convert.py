@@ -52,6 +52,16 @@ def test_requests_of_containers() -> None:
     assert pod.terms.cpu_milli == 3000
 
 
+def test_an_init_container_that_asks_for_as_much() -> None:
+    """Where a policy lets it: the containers after it get its groups, so it is what counts, beside the sidecars."""
+    sidecar = {"name": "s", "restartPolicy": "Always", "resources": {"limits": {RESOURCE: "8"}}}
+    large = {"name": "l", "resources": {"limits": {RESOURCE: "96"}}}
+    assert a_pod(containers=[ASKING], initContainers=[large, ASKING]).requests == (96,)
+    assert a_pod(containers=[ASKING, ASKING], initContainers=[sidecar, large]).requests == (8, 96)
+    assert a_pod(containers=[{"name": "plain"}], initContainers=[large]).requests == (96,)
+    assert a_pod(containers=[ASKING, large], initContainers=[large]).requests == (32, 96)
+
+
 @pytest.mark.parametrize(("text", "needs"), [("4,2,1", True), ("1", False), ("what", False), ("", False)])
 def test_clusters_that_a_pod_needs(text: str, needs: bool) -> None:  # noqa: FBT001
     """By its annotation; a text that nobody understands, of a pod that came past admission, decides nothing."""
@@ -146,6 +156,8 @@ def test_words_about_a_pod(status: Json, words: str) -> None:
         (DEPLOYMENTS, {}, {}, 1),
         (JOBS, {"parallelism": 4}, {}, 4),
         (JOBS, {"suspend": True}, {}, 0),
+        (JOBS, {"parallelism": 4}, {"succeeded": 1, "active": 2}, 2),
+        (JOBS, {"parallelism": 4}, {"conditions": [{"type": "Failed", "status": "True"}]}, 0),
         (DAEMON_SETS, {}, {"desiredNumberScheduled": 5}, 5),
     ],
 )

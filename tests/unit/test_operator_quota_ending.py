@@ -60,7 +60,10 @@ def test_nobody_knows_when_a_pod_on_a_lost_node_ends() -> None:
 
 
 def test_those_that_wait_for_it_are_explained_anew() -> None:
-    """What the quota refuses in another of its namespaces is told of another time when the node is lost."""
+    """What the quota refuses in another of its namespaces is told of another time when the node is lost.
+
+    And the three pods that are on it: nobody knows whether they run.
+    """
     view, queue = two_ending(), WorkQueue[ObjectRef]("workload", _nothing, clock=FakeClock(), metrics=Metrics("test"))
     view.limits.put(a_limit("team-a", "q", 96, used=96))
     view.limits.put(a_limit("team-b", "q", 0))
@@ -68,7 +71,7 @@ def test_those_that_wait_for_it_are_explained_anew() -> None:
     view.controllers["ReplicaSet"].put(ControllerView(waiting, "1", (32,), wanted=1, failure=DENIED))
     WorkloadMarks(view, Denials(view, RESOURCE), queue)
     lose_node(view)
-    assert queue.depth == 1
+    assert queue.depth == 4
 
 
 async def _nothing(key: ObjectRef) -> None:

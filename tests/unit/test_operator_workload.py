@@ -10,7 +10,9 @@ from cta_group_core.ids import NodeName
 from cta_group_core.names import GATE_PLACEMENT
 from cta_group_core.nodes import Condition, ConditionStatus
 from cta_group_core.rollout import rolling
+from cta_group_core.scheduling import TAINT_UNREACHABLE, Taint
 from cta_group_core.workload import ServerStatus
+from cta_group_operator.errors import Conflict
 from cta_group_operator.ports import AutoscalerView, FailureEvent, ObjectRef, WorkloadView
 from cta_group_operator.reconcile.denied import Denials
 from cta_group_operator.reconcile.figures import workload_figures
@@ -24,6 +26,7 @@ from operator_world import (
     FakeServers,
     a_controller,
     a_limit,
+    a_node,
     a_pod,
     a_quota,
     a_reconciler,
@@ -149,6 +152,78 @@ def test_foreign_gates_are_named() -> None:
     assert facts is not None
     told = "the pod waits for its node to be chosen: other scheduling gates must go first: example.com/later"
     assert explain(facts).message == told
+
+
+def test_gates_of_others_alone_are_named() -> None:
+    """Where placement is off, or the webhook was away, a pod may have no gate of ours and be held all the same."""
+    view = a_view()
+    pod = a_pod("held", gates=("kueue.x-k8s.io/admission",))
+    view.pods.put(pod)
+    facts = workload_facts(pod.ref, view, Denials(view, RESOURCE), {})
+    assert facts is not None
+    assert explain(facts).message.endswith(": other scheduling gates must go first: kueue.x-k8s.io/admission")
+
+
+def test_pods_that_end_and_pods_on_a_lost_node() -> None:
+    """One that is being deleted is none that runs, and one on a lost node may not; both are told with the node."""
+    view = a_view()
+    a_node(view, "n", 128)
+    node = view.nodes.get("n")
+    assert node is not None
+    unreachable = (Taint(TAINT_UNREACHABLE, "", "NoExecute"),)
+    view.nodes.put(replace(node, facts=replace(node.facts, taints=unreachable), resource_version="9"))
+    there: dict[str, Any] = {
+        "owner": ref("StatefulSet", "set"),
+        "gates": (),
+        "node": NodeName("n"),
+        "phase": "Running",
+    }
+    view.controllers["StatefulSet"].put(a_controller("StatefulSet", "set", wanted=2))
+    view.pods.put(a_pod("set-0", **there))
+    view.pods.put(a_pod("set-1", **there, deleting=True, ends="2026-01-01T00:00:30Z"))
+    facts = workload_facts(ref("StatefulSet", "set"), view, Denials(view, RESOURCE), {})
+    assert facts is not None
+    assert explain(facts).message == (
+        "1 of 2 pods run, 32 groups each; being deleted: set-1, whose node n is not heard of: it ends when that is "
+        "back, or when its Node object is deleted; pod set-0 is on node n, which is not heard of"
+    )
+
+
+OTHERS_JOB = ref("Job", "train", api_version="batch.volcano.sh/v1alpha1")
+
+
+async def test_two_kinds_of_one_name_have_an_explanation_each() -> None:
+    """Kubernetes' Job and Volcano's of the same name do not take each other's explanation away."""
+    view, kube = a_view(), FakeKube()
+    job = replace(a_controller("Job", "train"), ref=ref("Job", "train", api_version="batch/v1"))
+    view.controllers["Job"].put(job)
+    view.pods.put(a_pod("train-0", owner=OTHERS_JOB))
+    for top in (job.ref, OTHERS_JOB):
+        await a_reconciler(view, kube).reconcile(top)
+        hear_explanation(view, kube, top)
+    assert [path.rpartition("/")[2] for verb, path in kube.writes if verb == "create" and "ctaw" in path] == [
+        "job-train",
+        "job.batch.volcano.sh-train",
+    ]
+    assert "delete" not in {verb for verb, _ in kube.writes}
+
+
+async def test_two_groups_with_a_kind_of_one_name_do_not_fight() -> None:
+    """Of two other groups' kinds that have one name, the workload that was explained first keeps it."""
+    view, kube = a_view(), FakeKube()
+    first, second = (replace(ref("Model", "m", api_version=f"{group}/v1"), uid=group) for group in ("a.org", "b.org"))
+    view.pods.put(a_pod("one", owner=first))
+    view.pods.put(a_pod("two", owner=second))
+    explainer = a_reconciler(view, kube)
+    await explainer.reconcile(first)
+    hear_explanation(view, kube, first)
+    written = len(kube.writes)
+    assert await explainer.reconcile(second) == 30.0
+    assert len(kube.writes) == written
+    view.pods.remove((SPACE, "one"))
+    with pytest.raises(Conflict):
+        await explainer.reconcile(second)  # the first is gone: its explanation goes, and then there is room
+    assert kube.writes[written:] == [("delete", f"/apis/ctagroup.dev/v1alpha1/namespaces/{SPACE}/ctaworkloads/model-m")]
 
 
 async def test_explanation_is_written_once() -> None:

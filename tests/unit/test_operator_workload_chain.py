@@ -224,3 +224,18 @@ def test_where_a_pod_runs_says_nothing_about_its_owner() -> None:
     assert view.owner_of(pod.ref) == DEPLOYMENT
     view.pods.remove((SPACE, "p"))
     assert view.owner_of(pod.ref) is None
+
+
+def test_a_cron_job_tells_what_its_newest_job_says() -> None:
+    """While one of its Jobs runs pods nothing is told of those before; when none does, the newest failure is."""
+    view, top = a_view(), ref("CronJob", "nightly", api_version="batch/v1")
+    for number, why in (("1", "the Job has failed (old)"), ("2", "the Job has failed (new)")):
+        made = a_controller("Job", f"nightly-{number}", owner=top, wanted=0, resting=why)
+        view.controllers["Job"].put(made)
+    facts = workload_facts(top, view, Denials(view, RESOURCE), {})
+    assert facts is not None
+    assert facts.resting == "nightly-2: the Job has failed (new)"
+    view.controllers["Job"].put(a_controller("Job", "nightly-3", owner=top))
+    facts = workload_facts(top, view, Denials(view, RESOURCE), {})
+    assert facts is not None
+    assert facts.resting == ""

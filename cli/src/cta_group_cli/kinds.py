@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from cta_group_cli.errors import BadInput
+from cta_group_core.workload import kind_word
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +47,14 @@ _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
 
 
 def kind_called(word: str) -> Kind:
-    """Return the kind that a person, or an owner reference, means by ``word``."""
+    """Return the kind that a person means by ``word``."""
     return next((kind for kind in _KINDS if kind.is_called(word.lower())), Kind(word))
+
+
+def kind_of(word: str, api_version: str) -> Kind:
+    """Return the kind that an owner reference means: others have a Job too, which is not read as Kubernetes' own."""
+    written = kind_word(word, api_version)
+    return kind_called(word) if written == word.lower() else Kind(written)
 
 
 @dataclass(frozen=True, slots=True)

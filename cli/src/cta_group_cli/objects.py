@@ -13,6 +13,7 @@ class Owner(ApiModel):
     kind: str
     name: str
     uid: str
+    api_version: str = ""
     controller: bool = False
 
 
@@ -23,6 +24,8 @@ class Metadata(ApiModel):
     namespace: str = ""
     uid: str = ""
     creation_timestamp: str = ""
+    deletion_timestamp: str = ""
+    """When its grace ends; empty while it is not being deleted."""
     owner_references: tuple[Owner, ...] = ()
     labels: dict[str, str] = Field(default_factory=dict)
     annotations: dict[str, str] = Field(default_factory=dict)
@@ -72,6 +75,8 @@ class Container(ApiModel):
     env: tuple[Variable, ...] = ()
     env_from: tuple[dict[str, Any], ...] = ()
     resources: Resources = Resources()
+    restart_policy: str = ""
+    """Of an init container: Always for a sidecar, which runs beside the others."""
 
 
 class Gate(ApiModel):
@@ -168,6 +173,9 @@ class ControllerSpec(ApiModel):
 
     replicas: int | None = None
     parallelism: int | None = None
+    """Of a Job, which always has it."""
+    completions: int | None = None
+    suspend: bool = False
     template: PodTemplate | None = None
     job_template: JobTemplate | None = None
     leader_worker_template: GroupTemplate | None = None
@@ -183,10 +191,10 @@ class ControllerSpec(ApiModel):
 
     @property
     def wanted(self) -> int:
-        """Pods that it wants now; 0 for a CronJob, whose Jobs want them."""
+        """Pods that it wants now; 0 for a CronJob, whose Jobs want them. A Job's status has a say too."""
         if self.job_template is not None:
             return 0
-        said = next((count for count in (self.replicas, self.parallelism) if count is not None), 1)
+        said = 1 if self.replicas is None else self.replicas
         return said * (1 if self.leader_worker_template is None else self.leader_worker_template.size)
 
 
@@ -196,6 +204,9 @@ class ControllerStatus(ApiModel):
     conditions: tuple[ObjectCondition, ...] = ()
     desired_number_scheduled: int | None = None
     """Of a DaemonSet: one pod for each node that it is for."""
+    succeeded: int = 0
+    active: int = 0
+    """Pods of a Job that ended well, and that have not ended."""
 
 
 class Controller(ApiModel):
@@ -204,6 +215,20 @@ class Controller(ApiModel):
     metadata: Metadata
     spec: ControllerSpec = ControllerSpec()
     status: ControllerStatus = ControllerStatus()
+
+
+class Amounts(ApiModel):
+    """What a ResourceQuota allows, or what is charged, by key, as quantities."""
+
+    hard: dict[str, str] = Field(default_factory=dict)
+    used: dict[str, str] = Field(default_factory=dict)
+
+
+class ResourceQuota(ApiModel):
+    """A ResourceQuota. What is in force is in its status."""
+
+    metadata: Metadata
+    status: Amounts = Amounts()
 
 
 class EventObject(ApiModel):

@@ -10,8 +10,10 @@ from dataclasses import replace
 from cta_group_cli.objects import ContainerStatus, Controller, Pod, PodSpec, PodStatus, PodTemplate, Resources
 from cta_group_cli.ports import ClusterReader
 from cta_group_core.denials import parse_denial
+from cta_group_core.ending_pods import EndingPod
 from cta_group_core.endings import ContainerFacts, words_of_ending, words_of_last_ending
 from cta_group_core.explain import CreateFailure, PodFacts, Stage, WorkloadFacts
+from cta_group_core.jobs import JobFacts
 from cta_group_core.names import GATE_PLACEMENT
 from cta_group_core.request_rules import asked_count
 
@@ -22,8 +24,12 @@ _ORDINARY_WAITS = frozenset({"ContainerCreating", "PodInitializing"})
 
 def groups_of(spec: PodSpec, resource_name: str) -> int:
     """Return the groups that a pod asks for, as the scheduler counts them: init containers run before the others."""
-    together = sum(_groups(container.resources, resource_name) for container in spec.containers)
-    return max([together, *(_groups(container.resources, resource_name) for container in spec.init_containers)])
+    sidecars = most = 0
+    for one in spec.init_containers:
+        asked = _groups(one.resources, resource_name)
+        most = max(most, sidecars + asked)
+        sidecars += asked if one.restart_policy == "Always" else 0
+    return max(most, sidecars + sum(_groups(one.resources, resource_name) for one in spec.containers))
 
 
 def _groups(resources: Resources, resource_name: str) -> int:
@@ -90,10 +96,16 @@ def workload_facts(reader: ClusterReader, made_by: Controller, template: PodTemp
     namespace = made_by.metadata.namespace
     sets = _sets_of(reader, made_by)
     makers = {made_by.metadata.uid, *(one.metadata.uid for one in sets)}
+    groups = groups_of(template.spec, resource)
+    pods = [pod for pod in reader.pods(namespace) if _is_made_by(pod, makers)]
     facts = WorkloadFacts(
         wanted=_wanted(made_by),
-        groups_per_pod=groups_of(template.spec, resource),
-        pods=[pod_facts(pod) for pod in reader.pods(namespace) if _is_made_by(pod, makers)],
+        groups_per_pod=groups,
+        pods=[pod_facts(pod) for pod in pods if not pod.metadata.deletion_timestamp],
+        ending=[
+            EndingPod(pod.metadata.name, groups, until) for pod in pods if (until := pod.metadata.deletion_timestamp)
+        ],
+        resting=job.why_none if (job := _job(made_by)) is not None else "",
     )
     told = _told_by_sets([made_by, *sets]) or _told_by_events(reader, namespace, makers)
     if not (told and facts.missing):
@@ -118,8 +130,26 @@ def _is_made_by(made: Pod | Controller, makers: set[str]) -> bool:
 
 
 def _wanted(made_by: Controller) -> int:
+    if (job := _job(made_by)) is not None:
+        return job.wanted
     nodes = made_by.status.desired_number_scheduled
     return made_by.spec.wanted if nodes is None else nodes
+
+
+def _job(made_by: Controller) -> JobFacts | None:
+    """Return what a Job says of itself; None for anything else."""
+    spec, status = made_by.spec, made_by.status
+    if spec.parallelism is None:
+        return None
+    holding = (one for one in status.conditions if one.status == "True")
+    return JobFacts(
+        parallelism=spec.parallelism,
+        completions=spec.completions,
+        suspended=spec.suspend,
+        succeeded=status.succeeded,
+        active=status.active,
+        conditions=tuple((one.type, ": ".join(filter(None, (one.reason, one.message)))) for one in holding),
+    )
 
 
 def _told_by_sets(makers: Iterable[Controller]) -> str:

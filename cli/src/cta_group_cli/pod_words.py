@@ -23,6 +23,8 @@ def pod_remarks(pod: Pod) -> Sequence[str]:
         remarks.append(f"Scheduling gates that hold it: {gates}.")
     if pod.spec.node_name:
         remarks.append(f"It is on node {pod.spec.node_name}.")
+    if until := pod.metadata.deletion_timestamp:
+        remarks.append(f"It is being deleted (grace until {until}).")
     return [*remarks, *admission_remarks(pod)]
 
 

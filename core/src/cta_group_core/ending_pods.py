@@ -28,6 +28,23 @@ def coming_back(ending: Sequence[EndingPod]) -> str:
     return f"groups come back: {told}{more}"
 
 
+def still_ending(ending: Sequence[EndingPod]) -> str:
+    """Say which pods of a workload are being deleted, and what their end waits for."""
+    first = sorted(ending, key=lambda pod: (pod.until, pod.name))
+    told = ", ".join(map(_end_words, first[:_PODS_TOLD]))
+    more = f" and {len(first) - _PODS_TOLD} more" if len(first) > _PODS_TOLD else ""
+    return f"being deleted: {told}{more}"
+
+
+def _end_words(pod: EndingPod) -> str:
+    if pod.lost_node:
+        return (
+            f"{pod.name}, whose node {pod.lost_node} is not heard of: it ends when that is back, or when its Node "
+            "object is deleted"
+        )
+    return f"{pod.name} (grace until {pod.until})"
+
+
 def _words(pod: EndingPod) -> str:
     if pod.lost_node:
         # Of the quota alone, by kube-controller-manager: twice the grace, and a count every five minutes by default.

@@ -1,16 +1,16 @@
 """Why a workload is not running, in one sentence with numbers, and the conditions that say the same for programs."""
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 
 from cta_group_core.bounded import shortened
 from cta_group_core.denials import Denial, refusal_words
-from cta_group_core.explain_growth import Ceiling, GrowthFacts, growth_conditions
-from cta_group_core.explain_quota import QuotaFacts, denied_by
+from cta_group_core.ending_pods import still_ending
+from cta_group_core.explain_facts import CreateFailure, PodFacts, Stage, WorkloadFacts
+from cta_group_core.explain_growth import NO_SURGE, growth_conditions
+from cta_group_core.explain_quota import denied_by
+from cta_group_core.names import QUOTA_OBJECT_NAME
 from cta_group_core.nodes import Condition, ConditionStatus
-from cta_group_core.rollout import Rollout
 from cta_group_core.workload import (
     CONDITION_ADMISSIBLE,
     CONDITION_CLUSTERS,
@@ -18,93 +18,9 @@ from cta_group_core.workload import (
     CONDITION_WITHOUT_WEBHOOK,
 )
 
+__all__ = ["CreateFailure", "PodFacts", "Stage", "WorkloadFacts", "explain"]
+
 _LONGEST_TEXT = 900
-
-
-class Stage(IntEnum):
-    """How far a pod has come. A smaller one is told first."""
-
-    HELD = 0
-    """Gated; a node was chosen, and the API server does not let its gate be taken off."""
-    NO_ROOM = 1
-    """Gated; no node has room for it."""
-    WAITING = 2
-    """Gated; not decided yet."""
-    FAILED = 3
-    """Ended without success; its controller makes another one."""
-    UNSCHEDULED = 4
-    """Released, but the scheduler finds no node."""
-    STARTING = 5
-    """Bound to a node, not running yet."""
-    CRASHING = 6
-    """On its node, where a container of it ends and is started again."""
-    RUNNING = 7
-    DONE = 8
-    """Ended with success."""
-
-
-@dataclass(frozen=True, slots=True)
-class PodFacts:
-    """One pod of a workload."""
-
-    name: str
-    stage: Stage
-    words: str = ""
-    """What the scheduler, kubelet or the placement says about it."""
-
-
-@dataclass(frozen=True, slots=True)
-class CreateFailure:
-    """A pod that its controller could not create."""
-
-    text: str
-    """What the API server said."""
-    denial: Denial | None = None
-    """The numbers, when it was a quota."""
-
-
-@dataclass(frozen=True, slots=True)
-class WorkloadFacts:
-    """Everything the sentence is made of."""
-
-    wanted: int
-    groups_per_pod: int
-    pods: Sequence[PodFacts] = ()
-    failure: CreateFailure | None = None
-    quota: QuotaFacts | None = None
-    slipped: int = 0
-    """Pods that were admitted without the webhook."""
-    without_clusters: str = ""
-    """What is to be said of pods on GPUs that lack the clusters which they need; empty: nothing."""
-    rollout: Rollout | None = None
-    ceiling: Ceiling | None = None
-    largest_fit: int | None = None
-    """The largest request that some GPU has room for now; None where nobody knows."""
-
-    @property
-    def growth(self) -> GrowthFacts:
-        """What it may need beside its pods of now."""
-        gone = (Stage.FAILED, Stage.DONE)
-        return GrowthFacts(
-            groups_per_pod=self.groups_per_pod,
-            wanted=self.wanted,
-            living=sum(pod.stage not in gone for pod in self.pods),
-            rollout=self.rollout,
-            ceiling=self.ceiling,
-            quota=self.quota,
-            largest_fit=self.largest_fit,
-            pods_wait=any(pod.stage in _PLACEMENT_REASONS for pod in self.pods),
-        )
-
-    @property
-    def running(self) -> int:
-        """How many pods run."""
-        return sum(pod.stage is Stage.RUNNING for pod in self.pods)
-
-    @property
-    def missing(self) -> int:
-        """How many pods are wanted and do not exist."""
-        return max(0, self.wanted - sum(pod.stage is not Stage.FAILED for pod in self.pods))
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +86,7 @@ def _admissible(facts: WorkloadFacts) -> Condition:
 
 
 def _groups_denied(facts: WorkloadFacts, denial: Denial, who: str) -> Condition:
-    if facts.quota is None:
+    if facts.quota is None or denial.quota_object != QUOTA_OBJECT_NAME:  # one that people made counts beside ours
         told = (
             f"needs {denial.needs}, quota {denial.limit}, used {denial.used}, short {denial.short} "
             f"(ResourceQuota {denial.quota_object}); end something in the namespace, or raise that quota"
@@ -187,10 +103,29 @@ def _placed(facts: WorkloadFacts) -> Condition:
         same = sum(pod.stage is first.stage for pod in waiting)
         reason, verb = _PLACEMENT_REASONS[first.stage]
         words = f": {_short(first.words)}" if first.words else ""
-        return _condition(CONDITION_PLACED, reason, f"{_who(same, facts.wanted, verb)}{words}")
+        return _condition(
+            CONDITION_PLACED, reason, f"{_waiting(facts, same, verb)}{words}{_instead(facts, first.stage)}"
+        )
     if not any(pod.stage in _ON_A_NODE for pod in facts.pods):
         return _condition(CONDITION_PLACED, "NoPods", "", status=ConditionStatus.UNKNOWN)
     return _condition(CONDITION_PLACED, "Placed", "", status=ConditionStatus.TRUE)
+
+
+def _waiting(facts: WorkloadFacts, count: int, verb: str) -> str:
+    """Say which pods wait. A rollout makes pods beside those that run: not all that are wanted wait then."""
+    if count <= facts.wanted - facts.running:
+        return _who(count, facts.wanted, verb)
+    serves = "runs" if facts.running == 1 else "run"
+    who = f"{count} further pods {_plural(verb)}" if count > 1 else f"a further pod {verb}"
+    return f"{who} ({facts.running} of {facts.wanted} {serves})"
+
+
+def _instead(facts: WorkloadFacts, stage: Stage) -> str:
+    """Say what spares a rollout that room, where all that are wanted run and it ends none of them first."""
+    hangs = facts.rollout is not None and facts.rollout.needs_room_first
+    if stage is not Stage.NO_ROOM or not hangs or facts.living <= facts.wanted or facts.running < facts.wanted:
+        return ""
+    return f"; or let the rollout end a pod first: {NO_SURGE}"
 
 
 _ON_A_NODE = frozenset({Stage.STARTING, Stage.CRASHING, Stage.RUNNING, Stage.DONE})
@@ -218,12 +153,19 @@ def _progress(facts: WorkloadFacts) -> str:
         if stages[stage]:
             first = min((pod for pod in facts.pods if pod.stage is stage), key=lambda pod: (not pod.words, pod.name))
             told += f"; {stages[stage]} {verb}" + (f" ({first.name}: {_short(first.words)})" if first.words else "")
-    if facts.missing and not facts.pods and facts.wanted:
-        told += "; no pod exists yet"
-    return told
+    return "; ".join(filter(None, (told, *_absent(facts), facts.lost, facts.resting)))
 
 
-_PLURALS = {"waits": "wait", "has": "have"}
+def _absent(facts: WorkloadFacts) -> tuple[str, ...]:
+    """Say why pods are missing that nobody refuses: those before them are still ending, or nothing was made yet."""
+    if not facts.missing:
+        return ()
+    if facts.ending:
+        return (still_ending(facts.ending),)
+    return () if facts.pods else ("no pod exists yet",)
+
+
+_PLURALS = {"waits": "wait", "is": "are"}
 
 
 def _who(count: int, wanted: int, verb: str) -> str:
@@ -238,7 +180,7 @@ def _who(count: int, wanted: int, verb: str) -> str:
 
 def _plural(verb: str) -> str:
     first, _, rest = verb.partition(" ")
-    return f"{_PLURALS.get(first, first)} {rest}"
+    return f"{_PLURALS.get(first, first)} {rest.replace('its node', 'their nodes')}"
 
 
 def _short(text: str) -> str:

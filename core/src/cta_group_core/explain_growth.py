@@ -10,7 +10,8 @@ from cta_group_core.nodes import Condition, ConditionStatus
 from cta_group_core.rollout import Rollout
 from cta_group_core.workload import CONDITION_ROLLOUT_SAFE, CONDITION_SCALE_SAFE
 
-_INSTEAD = "set maxSurge: 0 and maxUnavailable: 1"
+NO_SURGE = "set maxSurge: 0 and maxUnavailable: 1"
+"""How a rollout needs no room beside the pods that run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +65,13 @@ def _first_new_pod(facts: GrowthFacts, rollout: Rollout) -> Condition:
     if quota is not None and quota.most - quota.used < needs:
         told = (
             f"{_would_hang(facts, rollout)}, and quota {quota.most} has {max(0, quota.most - quota.used)} left "
-            f"(CTAQuota {quota.name}); {_INSTEAD}, or raise its spec.groups to {quota.used + needs}"
+            f"(CTAQuota {quota.name}); {NO_SURGE}, or raise its spec.groups to {quota.used + needs}"
         )
         return _condition(CONDITION_ROLLOUT_SAFE, ConditionStatus.FALSE, "SurgeExceedsQuota", told)
     if largest is not None and largest < needs:
         told = (
             f"{_would_hang(facts, rollout)}, and the largest request that a GPU has room for now is {largest}; "
-            f"{_INSTEAD}"
+            f"{NO_SURGE}"
         )
         return _condition(CONDITION_ROLLOUT_SAFE, ConditionStatus.FALSE, "NoRoomForSurge", told)
     return _condition(CONDITION_ROLLOUT_SAFE, ConditionStatus.TRUE, "SurgeFits")

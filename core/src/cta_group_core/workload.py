@@ -4,6 +4,7 @@ The operator writes it and people read it; its sentences are made in :mod:`cta_g
 """
 
 import hashlib
+from typing import Final
 
 from cta_group_core.bounded import Count, Text
 from cta_group_core.nodes import ApiModel, Condition
@@ -125,9 +126,31 @@ class WorkloadStatus(ApiModel):
     conditions: tuple[Condition, ...] = ()
 
 
-def object_name(kind: str, name: str) -> str:
+_KUBERNETES_GROUPS: Final = {
+    "Pod": "",
+    "Deployment": "apps",
+    "ReplicaSet": "apps",
+    "StatefulSet": "apps",
+    "DaemonSet": "apps",
+    "Job": "batch",
+    "CronJob": "batch",
+}
+"""Kinds of Kubernetes' own whose names others use for kinds of theirs (Volcano has a Job too), with their groups."""
+
+
+def kind_word(kind: str, api_version: str = "") -> str:
+    """Return how a kind is written: ``job``, and ``job.batch.volcano.sh`` for somebody else's kind of that name.
+
+    ``api_version``: empty where only the kind is known; it is taken for Kubernetes' own then.
+    """
+    group = api_version.rpartition("/")[0]
+    is_others = bool(api_version) and _KUBERNETES_GROUPS.get(kind, group) != group
+    return f"{kind.lower()}.{group}" if is_others else kind.lower()
+
+
+def object_name(kind: str, name: str, api_version: str = "") -> str:
     """Return the name of the CTAWorkload that explains a workload, in the workload's namespace: ``deployment-web``."""
-    full = f"{kind.lower()}-{name}"
+    full = f"{kind_word(kind, api_version)}-{name}"
     if len(full) <= _LONGEST_NAME:
         return full
     digest = hashlib.sha256(full.encode()).hexdigest()[:10]

@@ -141,6 +141,8 @@ class ControllerView:
     """Pods it wants now; None where another object decides that."""
     failure: str = ""
     """Why it could not create a pod, in the API server's words."""
+    resting: str = ""
+    """Why it makes no pods now, by its own word (a Job that is suspended, or has failed); empty when it does."""
     poked: str = ""
     """What the operator wrote when it woke the controller last."""
     rollout: Rollout | None = None

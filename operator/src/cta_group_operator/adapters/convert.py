@@ -85,14 +85,16 @@ class Converter:
     def requests(self, spec: wire.PodSpec) -> tuple[int, ...]:
         """Return the groups of each container that asks, sidecars too.
 
-        Other init containers may not ask. Where a policy lets one all the same, and it alone asks, it is what counts:
-        admission has gated the pod.
+        Other init containers may not ask. Where a policy lets one all the same, the containers after it get what it
+        had: if they ask for no more together it is what counts, on one GPU, and it is what Kubernetes charges.
         """
         before = spec.init_containers or ()
-        sidecars = [one for one in before if one.restart_policy == "Always"]
-        asked = [self._groups_of(container) for container in (*sidecars, *(spec.containers or ()))]
-        first = max((self._groups_of(one) for one in before), default=0)
-        return tuple(groups for groups in asked if groups) or ((first,) if first else ())
+        sidecars = [self._groups_of(one) for one in before if one.restart_policy == "Always"]
+        first = max((self._groups_of(one) for one in before if one.restart_policy != "Always"), default=0)
+        running = [self._groups_of(one) for one in spec.containers or ()]
+        if first >= sum(running):
+            running = [first]
+        return tuple(groups for groups in (*sidecars, *running) if groups)
 
     def _groups_of(self, container: wire.Container) -> int:
         resources = container.resources or wire.Requirements()

@@ -7,6 +7,7 @@ import msgspec
 
 from cta_group_core.annotated_groups import annotated_groups
 from cta_group_core.errors import InvalidText
+from cta_group_core.jobs import JobFacts
 from cta_group_core.names import ANNOTATION_GROUPS, ANNOTATION_POKED
 from cta_group_core.rollout import Rollout, rolling
 from cta_group_operator.adapters import wire
@@ -50,6 +51,7 @@ class ControllerConverter:
             owner=owner,
             wanted=_wanted(resource, spec, status),
             failure=failures[0].message or "" if failures else "",
+            resting=_job(spec, status).why_none if resource == JOBS else "",
             poked=(found.metadata.annotations or {}).get(ANNOTATION_POKED, ""),
             budget=budget_of(found.metadata, template.metadata or wire.TemplateMetadata(), template.spec),
             rollout=_rollout(resource, spec),
@@ -94,16 +96,17 @@ def _wanted(resource: Resource, spec: wire.ControllerSpec, status: wire.Controll
     if resource in (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS):
         return 1 if spec.replicas is None else spec.replicas
     if resource == JOBS:
-        return _wanted_by_job(spec, status)
+        return _job(spec, status).wanted
     return status.desired_number_scheduled
 
 
-def _wanted_by_job(spec: wire.ControllerSpec, status: wire.ControllerStatus) -> int:
-    """Return how many pods a Job runs at once: none when it is over, and no more than completions that are missing."""
-    over = any(one.type in ("Complete", "Failed") and one.status == "True" for one in status.conditions or ())
-    if spec.suspend or over:
-        return 0
-    parallelism = 1 if spec.parallelism is None else spec.parallelism
-    if spec.completions is None:
-        return parallelism
-    return max(0, min(parallelism, spec.completions - (status.succeeded or 0)))
+def _job(spec: wire.ControllerSpec, status: wire.ControllerStatus) -> JobFacts:
+    holding = (one for one in status.conditions or () if one.status == "True")
+    return JobFacts(
+        parallelism=spec.parallelism,
+        completions=spec.completions,
+        suspended=bool(spec.suspend),
+        succeeded=status.succeeded or 0,
+        active=status.active or 0,
+        conditions=tuple((one.type, ": ".join(filter(None, (one.reason, one.message)))) for one in holding),
+    )

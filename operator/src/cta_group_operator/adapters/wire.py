@@ -239,6 +239,7 @@ class ControllerStatus(Struct, rename="camel"):
     conditions: list[Condition] | None = None
     desired_number_scheduled: int | None = None
     succeeded: int | None = None
+    active: int | None = None
 
 
 class Controller(Struct):

@@ -69,10 +69,14 @@ def _explained(view: ClusterView) -> Iterator[tuple[WorkloadView, WorkloadStatus
     """Yield each explanation of a workload that is there, under the name that the operator gives it: one a workload."""
     for one in view.workloads:
         status = one.status
-        if status is None or one.ref.name != object_name(status.owner.kind, status.owner.name):
+        if status is None or one.ref.name != _name_for(status.owner):
             continue
         if _asks(status.owner, one, view):
             yield one, status
+
+
+def _name_for(owner: WorkloadOwner) -> str:
+    return object_name(owner.kind, owner.name, owner.api_version)
 
 
 def _asks(owner: WorkloadOwner, one: WorkloadView, view: ClusterView) -> bool:

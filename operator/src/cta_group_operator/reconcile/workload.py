@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
@@ -71,7 +72,7 @@ class WorkloadReconciler:
         space = self._view.namespaces.get(top.namespace)
         if space is None or space.deleting:
             return None  # it takes everything along
-        name = object_name(top.kind, top.name)
+        name = object_name(top.kind, top.name, top.api_version)
         existing = self._view.workloads.get(name, top.namespace)
         facts = workload_facts(top, self._view, self._denials, self._refusals, held=self._held, pauses=self._pauses)
         if facts is None:
@@ -79,6 +80,8 @@ class WorkloadReconciler:
                 await self._delete(existing)
             return None
         if existing is not None and existing.owner_uid != top.uid:
+            if self._is_anothers(existing, top):
+                return _SURROUNDINGS_SECONDS
             await self._delete(existing)
             raise Conflict(f"{existing.ref} explained an older workload of that name; looked at again when it is gone")
         status = status_of(top, facts, server_of(top, self._view, self._servers))
@@ -94,6 +97,17 @@ class WorkloadReconciler:
         with suppress(NotFound):
             path = CTA_WORKLOADS.path(existing.ref.namespace, existing.ref.name)
             await self._api.delete(path, existing.resource_version)
+
+    def _is_anothers(self, existing: WorkloadView, top: ObjectRef) -> bool:
+        """Tell whether an explanation is about a living workload of another group's kind of that name.
+
+        Whichever was explained first keeps it: two that delete each other's would do so for ever.
+        """
+        owner = existing.status.owner if existing.status is not None else None
+        if owner is None or owner.api_version.rpartition("/")[0] == top.api_version.rpartition("/")[0]:
+            return False
+        other = replace(top, api_version=owner.api_version, uid=existing.owner_uid)
+        return bool(self._view.pods_of(other.uid) or self._view.controllers_under(other))
 
     async def _tell(self, top: ObjectRef, name: str, existing: WorkloadView | None, status: WorkloadStatus) -> None:
         key = (top.uid, name)

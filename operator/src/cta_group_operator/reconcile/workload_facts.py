@@ -12,7 +12,7 @@ from cta_group_core.vllm.account import condition_of_annotations
 from cta_group_operator.ports import ControllerView, CtaNodeView, LimitView, ObjectRef, PodView, QuotaView
 from cta_group_operator.reconcile.denied import Denials
 from cta_group_operator.reconcile.in_flight import is_gated
-from cta_group_operator.reconcile.quota_ending import ending_pods
+from cta_group_operator.reconcile.quota_ending import ending_pod, ending_pods, lost_node_of
 from cta_group_operator.reconcile.quota_scope import cohort_key, members_of
 from cta_group_operator.reconcile.view import ClusterView
 from cta_group_operator.reconcile.workload_status import ServerAnswer, ServerReader
@@ -47,12 +47,35 @@ def workload_facts(
         pods=tuple(_pod_facts(pod, refusals, held, pauses) for pod in pods if not pod.deleting),
         failure=failures[0] if failures else None,
         quota=quota_facts(top.namespace, view),
+        resting=_resting(known, controllers),
+        ending=tuple(ending_pod(pod, view) for pod in pods if pod.deleting and not pod.is_over),
+        lost=_lost_words(pods, view),
         slipped=sum(pod.slipped and not pod.is_over for pod in pods),
         without_clusters=_without_clusters(pods, view),
         rollout=rollout,
         ceiling=_ceiling(top, controllers, view),
         largest_fit=view.largest_fit(groups) if rollout is not None and rollout.needs_room_first else None,
     )
+
+
+def _resting(known: ControllerView | None, controllers: Iterable[ControllerView]) -> str:
+    """Return why nothing makes pods now; of a CronJob, whose Jobs alone are known, what the newest of them says."""
+    if known is not None:
+        return known.resting
+    if any(one.wanted for one in controllers):
+        return ""
+    return max((f"{one.ref.name}: {one.resting}" for one in controllers if one.resting), default="")
+
+
+def _lost_words(pods: Iterable[PodView], view: ClusterView) -> str:
+    """Say which pods are called running on nodes that nobody hears of; empty for none."""
+    running = (pod for pod in pods if pod.phase == "Running" and not pod.deleting)
+    lost = sorted((node, pod.ref.name) for pod in running if (node := lost_node_of(pod, view)))
+    if not lost:
+        return ""
+    node, name = lost[0]
+    more = f" (and {len(lost) - 1} more so)" if len(lost) > 1 else ""
+    return f"pod {name} is on node {node}, which is not heard of{more}"
 
 
 def _without_clusters(pods: Iterable[PodView], view: ClusterView) -> str:
@@ -172,7 +195,7 @@ def _pod_facts(
 def _held_by_others(pod: PodView) -> str:
     """Return what must happen before the operator looks for a node; empty when nothing must."""
     others = [gate for gate in pod.gates if gate != GATE_PLACEMENT]
-    return f"other scheduling gates must go first: {', '.join(others)}" if others and is_gated(pod) else ""
+    return f"other scheduling gates must go first: {', '.join(others)}" if others else ""
 
 
 def stage_of(pod: PodView, refusal: str | None, kept_gate: str | None = None) -> Stage:

@@ -60,11 +60,17 @@ class WorkloadMarks:
                 self._mark_denied_in(limit.ref.namespace)
 
     def _node_changed(self, before: NodeView | None, after: NodeView | None) -> None:
-        """Have those looked at that wait for a pod that is being deleted there: nobody knows when it ends, or again."""
+        """Have those looked at that have pods there, or wait for one that is being deleted there.
+
+        Nobody knows when that ends, or again, and whether the others run.
+        """
         was, now = (one is not None and one.facts.is_heard_of for one in (before, after))
         if (node := after or before) is None or was == now:
             return
-        ending = {pod.ref.namespace for pod in self._view.pods if pod.deleting and pod.node == node.facts.name}
+        there = self._view.places.on(node.facts.name)
+        for pod in there:
+            self.mark_top(pod.ref, pod.owner)
+        ending = {pod.ref.namespace for pod in there if pod.deleting}
         for limit in (self._view.limits.get(QUOTA_OBJECT_NAME, namespace) for namespace in ending):
             for one in self._view.limits_of(limit.quota) if limit is not None and limit.quota else ():
                 self._mark_denied_in(one.ref.namespace)
@@ -82,7 +88,7 @@ class WorkloadMarks:
 
     def _mark_as_top(self, pod: PodView) -> None:
         """Have a pod looked at that was explained as a workload before it was known whose it is."""
-        name = object_name(pod.ref.kind, pod.ref.name)
+        name = object_name(pod.ref.kind, pod.ref.name, pod.ref.api_version)
         if pod.owner is not None and self._view.workloads.get(name, pod.ref.namespace) is not None:
             self._queue.mark_soon(pod.ref)
 
