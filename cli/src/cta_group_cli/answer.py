@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cta_group_cli.kinds import Reference
-from cta_group_cli.ports import Quota
+from cta_group_cli.ports import Part, Quota
 from cta_group_cli.table import table
 from cta_group_cli.workload_words import facts_of
 from cta_group_core.nodes import Condition
+from cta_group_core.quota import NamespaceShare
 from cta_group_core.workload import WorkloadStatus
 
 _FACTS = {"budget", "ceiling", "rollout", "server"}
@@ -28,7 +29,7 @@ class Answer:
     wanted: int = 0
     running: int = 0
     conditions: Sequence[Condition] = ()
-    quotas: Sequence[Quota] = ()
+    quotas: Sequence[Quota | Part] = ()
     remarks: Sequence[str] = ()
     """Further sentences, such as what the pod's workload says."""
     told: WorkloadStatus | None = None
@@ -67,7 +68,7 @@ class Answer:
 
     def _numbers(self) -> str:
         facts = {"groups per pod": f"{self.groups_per_pod}", "pods": f"{self.running} of {self.wanted} running"}
-        facts |= {f"quota {quota.name}": _quota_words(quota, self.reference.namespace) for quota in self.quotas}
+        facts |= dict(_quota_words(quota, self.reference.namespace) for quota in self.quotas)
         facts |= {} if self.told is None else facts_of(self.told)
         facts |= {"told by": self.source}
         width = max(map(len, facts)) + 1
@@ -78,18 +79,29 @@ def _condition(condition: Condition) -> tuple[str, str, str, str]:
     return (condition.type, condition.status.value, condition.reason, condition.last_transition_time or "-")
 
 
-def _quota_facts(quota: Quota, namespace: str) -> dict[str, object]:
-    share = next(share for share in quota.status.namespaces if share.name == namespace)
+def _quota_facts(quota: Quota | Part, namespace: str) -> dict[str, object]:
+    if isinstance(quota, Part):
+        return {"name": quota.quota, "namespace": quota.share.as_api()}
     return {
         "name": quota.name,
         "groups": quota.spec.groups,
         "used": quota.status.used,
         "pending": quota.status.pending,
-        "namespace": share.as_api(),
+        "namespace": _share(quota, namespace).as_api(),
     }
 
 
-def _quota_words(quota: Quota, namespace: str) -> str:
-    share = next(share for share in quota.status.namespaces if share.name == namespace)
+def _quota_words(quota: Quota | Part, namespace: str) -> tuple[str, str]:
+    """Return the name of the fact and the fact."""
+    if isinstance(quota, Part):
+        return f"quota {quota.quota}", _share_words(quota.share)
     whole = f"{quota.status.used} of {quota.spec.groups} groups used, {quota.status.pending} pending"
-    return f"{whole}; namespace {namespace}: {share.used} of {share.hard}"
+    return f"quota {quota.name}", f"{whole}; {_share_words(_share(quota, namespace))}"
+
+
+def _share(quota: Quota, namespace: str) -> NamespaceShare:
+    return next(share for share in quota.status.namespaces if share.name == namespace)
+
+
+def _share_words(share: NamespaceShare) -> str:
+    return f"namespace {share.name}: {share.used} of {share.hard}"

@@ -4,14 +4,15 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 
+from cta_group_cli.allowed import AllowedReader
 from cta_group_cli.answer import Answer
 from cta_group_cli.errors import NotFound
 from cta_group_cli.exits import Exit
-from cta_group_cli.kinds import POD, Reference, kind_called
+from cta_group_cli.kinds import POD, Reference, kind_of
 from cta_group_cli.objects import Controller, Pod
 from cta_group_cli.observed import groups_of, is_gated, is_stuck, pod_facts, pods_of, workload_facts
 from cta_group_cli.pod_words import admission_remarks, pod_conditions, pod_remarks
-from cta_group_cli.ports import ClusterReader, Quota, resource_of
+from cta_group_cli.ports import ClusterReader, Part, Quota, resource_of
 from cta_group_cli.quota import covers, room_words
 from cta_group_cli.terminal import say
 from cta_group_cli.workload_words import budget_words, is_in_the_way, warnings_of
@@ -22,19 +23,28 @@ from cta_group_core.workload import WorkloadStatus, object_name
 _BY_OPERATOR = "the operator"
 _BY_OBJECTS = "the objects themselves"
 _NO_OPERATOR = "The operator has written nothing about it (is it running?); this is what the objects themselves say."
+_NOT_ALLOWED = "You may not read what the operator wrote about it; this is what the objects themselves say."
 _NOT_FOLLOWED = "What the operator wrote is old (is it running?); this is what the objects themselves say."
 _DEEPEST_CHAIN = 8
 
 
 def show_explanation(reader: ClusterReader, text: str, *, namespace: str | None, as_json: bool) -> Exit:
     """Print the answer for ``KIND/NAME``; BadInput or NotFound when there is nothing to answer about."""
+    allowed = AllowedReader(reader)
     reference = Reference.parse(text, namespace or reader.namespace)
-    answer = answer_for(reader, reference)
+    try:
+        answer = answer_for(allowed, reference)
+    except NotFound as absent:
+        if refusal := allowed.refusal_of(reference.kind):
+            raise refusal from absent
+        raise
+    if allowed.not_read:
+        answer = replace(answer, remarks=(*answer.remarks, allowed.not_read))
     say(json.dumps(answer.as_json()) if as_json else answer.as_text())
     return Exit.FINDINGS if answer.blocked else Exit.FINE
 
 
-def answer_for(reader: ClusterReader, reference: Reference) -> Answer:
+def answer_for(reader: AllowedReader, reference: Reference) -> Answer:
     """Return why the object does not run. The object itself is asked first for, then those that own it."""
     pod = reader.pod(reference.namespace, reference.name) if reference.kind is POD else None
     made_by = None if pod else reader.controller(reference.kind, reference.namespace, reference.name)
@@ -47,11 +57,15 @@ def answer_for(reader: ClusterReader, reference: Reference) -> Answer:
     if pod:
         return _of_pod(reader, reference, pod, told)
     if made_by:
-        return _of_controller(reader, reference, made_by, why=_NO_OPERATOR)
+        return _of_controller(reader, reference, made_by, why=_why_silent(reader))
     raise NotFound(
         f"{reference} is not in namespace {reference.namespace}, and no CTAWorkload tells of it (-n: another)"
         f"{_about_refused_pods(reader, reference)}"
     )
+
+
+def _why_silent(reader: AllowedReader) -> str:
+    return _NO_OPERATOR if reader.reads_explanations else _NOT_ALLOWED
 
 
 def _about_refused_pods(reader: ClusterReader, reference: Reference) -> str:
@@ -59,7 +73,7 @@ def _about_refused_pods(reader: ClusterReader, reference: Reference) -> str:
     if reference.kind is not POD:
         return ""
     space = reference.namespace
-    left = (f"CTAQuota {one.name} has {room_words(one, space)}" for one in _quotas(reader, space))
+    left = (f"CTAQuota {room_words(one, space)}" for one in _quotas(reader, space))
     told = ("a pod that nobody controls leaves nothing when it is refused: its creator got the reason", *left)
     return f"; {'; '.join(told)}"
 
@@ -68,7 +82,7 @@ def _chain(reader: ClusterReader, reference: Reference, found: Pod | Controller 
     """Return the object and its owners, the nearest first."""
     chain = [reference]
     while found and (owner := found.metadata.controller) and len(chain) < _DEEPEST_CHAIN:
-        chain.append(Reference(kind_called(owner.kind), reference.namespace, owner.name))
+        chain.append(Reference(kind_of(owner.kind, owner.api_version), reference.namespace, owner.name))
         found = reader.controller(chain[-1].kind, reference.namespace, owner.name)
     return chain
 
@@ -119,7 +133,7 @@ def _about_admission(pods: Sequence[Pod]) -> Sequence[str]:
 
 
 def _of_controller(reader: ClusterReader, reference: Reference, made_by: Controller, *, why: str) -> Answer:
-    resource = resource_of(reader.nodes())
+    resource = _resource_name(reader, reference.namespace)
     template = made_by.spec.pod_template
     if template is None:
         raise NotFound(f"no CTAWorkload tells of {reference}, and what its pods ask for cannot be read here")
@@ -130,11 +144,11 @@ def _of_controller(reader: ClusterReader, reference: Reference, made_by: Control
 
 
 def _of_pod(
-    reader: ClusterReader, reference: Reference, pod: Pod, told: tuple[Reference, WorkloadStatus] | None
+    reader: AllowedReader, reference: Reference, pod: Pod, told: tuple[Reference, WorkloadStatus] | None
 ) -> Answer:
-    resource = resource_of(reader.nodes())
+    resource = _resource_name(reader, reference.namespace)
     groups = groups_of(pod.spec, resource)
-    remarks = [*pod_remarks(pod), f"Its workload, {told[0]}: {told[1].message}" if told else _NO_OPERATOR]
+    remarks = [*pod_remarks(pod), f"Its workload, {told[0]}: {told[1].message}" if told else _why_silent(reader)]
     if not groups:
         return _asks_for_none(reference, resource, gated=is_gated(pod))
     answer = _observed(reader, reference, WorkloadFacts(1, groups, [pod_facts(pod)]), remarks=remarks)
@@ -169,5 +183,14 @@ def _asks_for_none(reference: Reference, resource: str, *, gated: bool = False) 
     return Answer(reference, message, blocked=gated, source=_BY_OBJECTS)
 
 
-def _quotas(reader: ClusterReader, namespace: str) -> Sequence[Quota]:
-    return [quota for quota in reader.quotas() if isinstance(quota, Quota) and covers(quota, namespace)]
+def _resource_name(reader: ClusterReader, namespace: str) -> str:
+    """Return the resource that the nodes offer, or else that the namespace's limit names."""
+    part = reader.part(namespace)
+    return resource_of(reader.nodes()) if part is None else resource_of(reader.nodes(), part.resource)
+
+
+def _quotas(reader: ClusterReader, namespace: str) -> Sequence[Quota | Part]:
+    """Return those that a namespace has a part of; its part alone for whoever may not read CTAQuotas."""
+    found = [quota for quota in reader.quotas() if isinstance(quota, Quota) and covers(quota, namespace)]
+    part = None if found else reader.part(namespace)
+    return found if part is None else [part]

@@ -8,7 +8,7 @@ from cta_group_cli.kinds import Kind
 from cta_group_cli.objects import Controller, Event, Pod
 from cta_group_core.names import DEFAULT_RESOURCE_NAME
 from cta_group_core.nodes import NodeStatus
-from cta_group_core.quota import QuotaSpec, QuotaStatus
+from cta_group_core.quota import NamespaceShare, QuotaSpec, QuotaStatus
 from cta_group_core.workload import WorkloadStatus
 
 
@@ -37,13 +37,27 @@ class Quota:
     status: QuotaStatus
 
 
-def resource_of(nodes: Iterable[Node | Unreadable]) -> str:
-    """Return the resource that the nodes offer, which the chart can give another name; without nodes the usual one."""
-    return next((node.status.resource_name for node in nodes if isinstance(node, Node)), DEFAULT_RESOURCE_NAME)
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one namespace has of a CTAQuota, by its ResourceQuota: for whoever may not read CTAQuotas."""
+
+    quota: str
+    """Name of the CTAQuota."""
+    resource: str
+    """What it limits."""
+    share: NamespaceShare
+
+
+def resource_of(nodes: Iterable[Node | Unreadable], otherwise: str = DEFAULT_RESOURCE_NAME) -> str:
+    """Return the resource that the nodes offer, which the chart can give another name; without nodes ``otherwise``."""
+    return next((node.status.resource_name for node in nodes if isinstance(node, Node)), otherwise)
 
 
 class ClusterReader(Protocol):
-    """A cluster, read only. Every method raises ClusterUnavailable when the cluster does not answer or refuses."""
+    """A cluster, read only.
+
+    Each method raises ClusterUnavailable when the cluster does not answer, AccessDenied when it refuses.
+    """
 
     @property
     def namespace(self) -> str:
@@ -54,6 +68,9 @@ class ClusterReader(Protocol):
 
     def quotas(self) -> Sequence[Quota | Unreadable]:
         """Return every CTAQuota in the order of names."""
+
+    def part(self, namespace: str) -> Part | None:
+        """Return what a namespace has of its CTAQuota; None where it has none."""
 
     def workload(self, namespace: str, name: str) -> WorkloadStatus | None:
         """Return the status of a CTAWorkload; None while there is none, or nothing in it."""

@@ -4,8 +4,9 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 
+from cta_group_cli.errors import AccessDenied
 from cta_group_cli.exits import Exit
-from cta_group_cli.ports import ClusterReader, Quota, Unreadable
+from cta_group_cli.ports import ClusterReader, Part, Quota, Unreadable
 from cta_group_cli.table import table
 from cta_group_cli.terminal import say
 from cta_group_core.nodes import ConditionStatus
@@ -18,8 +19,11 @@ _COHORT_COLUMNS_AT = 4
 
 
 def show_quotas(reader: ClusterReader, *, namespace: str | None, as_json: bool) -> Exit:
-    """Print all quotas, or those that a namespace has a part of."""
-    found = reader.quotas()
+    """Print all quotas, or those that a namespace has a part of; its part alone to who may not read CTAQuotas."""
+    try:
+        found = reader.quotas()
+    except AccessDenied as refused:
+        return _show_part(reader, namespace or reader.namespace, refused, as_json=as_json)
     quotas = [entry for entry in found if isinstance(entry, Quota) and (namespace is None or covers(entry, namespace))]
     say(json.dumps(_facts(quotas)) if as_json else _text(quotas, namespace))
     unreadable = [entry for entry in found if isinstance(entry, Unreadable)]
@@ -29,16 +33,37 @@ def show_quotas(reader: ClusterReader, *, namespace: str | None, as_json: bool) 
     return Exit.FINDINGS if trouble or unreadable else Exit.FINE
 
 
+def _show_part(reader: ClusterReader, namespace: str, refused: AccessDenied, *, as_json: bool) -> Exit:
+    """Print what the namespace's own ResourceQuota says; AccessDenied when that may not be read either."""
+    part = reader.part(namespace)
+    if as_json:
+        say(json.dumps({"quotas": [] if part is None else [_part_facts(part)]}))
+    elif part is None:
+        say(f"No ResourceQuota of a CTAQuota limits namespace {namespace}.")
+    else:
+        say(f"Namespace {namespace} has {part.share.used} of {part.share.hard} groups in use (CTAQuota {part.quota}).")
+    say(f"Only the part of namespace {namespace} is shown: {refused}", to=sys.stderr)
+    return Exit.FINE
+
+
+def _part_facts(part: Part) -> dict[str, object]:
+    return {"name": part.quota, "status": {"namespaces": [part.share.as_api()]}}
+
+
 def covers(quota: Quota, namespace: str) -> bool:
     """Tell whether a namespace has a part of the quota, by what the operator has written."""
     return any(share.name == namespace for share in quota.status.namespaces)
 
 
-def room_words(quota: Quota, namespace: str) -> str:
+def room_words(quota: Quota | Part, namespace: str) -> str:
     """Say what is left of a quota, in all and in one of its namespaces."""
+    if isinstance(quota, Part):
+        left = max(0, quota.share.hard - quota.share.used)
+        return f"{quota.quota} has {left} of {quota.share.hard} groups left in namespace {namespace}"
     here = next((share for share in quota.status.namespaces if share.name == namespace), None)
     part = "" if here is None else f", {max(0, here.hard - here.used)} of {here.hard} in namespace {namespace}"
-    return f"{max(0, quota.spec.groups - quota.status.used)} of {quota.spec.groups} groups left{part}"
+    left = max(0, quota.spec.groups - quota.status.used)
+    return f"{quota.name} has {left} of {quota.spec.groups} groups left{part}"
 
 
 def _facts(quotas: Sequence[Quota]) -> dict[str, object]:

@@ -1,21 +1,24 @@
 """A cluster as ``top``, ``explain`` and ``quota`` read it."""
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from pydantic import ValidationError
 
 from cta_group_cli.adapters.connection import Json
 from cta_group_cli.adapters.rest import Model, Rest, first_problem, parsed
 from cta_group_cli.kinds import POD, REPLICA_SET, Kind
-from cta_group_cli.objects import Controller, Event, Pod
-from cta_group_cli.ports import Node, Quota, Unreadable
-from cta_group_core.names import API_GROUP_VERSION
+from cta_group_cli.objects import Controller, Event, Pod, ResourceQuota
+from cta_group_cli.ports import Node, Part, Quota, Unreadable
+from cta_group_core.errors import InvalidText
+from cta_group_core.names import API_GROUP_VERSION, LABEL_QUOTA, QUOTA_OBJECT_NAME
 from cta_group_core.nodes import NodeStatus
-from cta_group_core.quota import QuotaSpec, QuotaStatus
+from cta_group_core.quantities import parse_count
+from cta_group_core.quota import NamespaceShare, QuotaSpec, QuotaStatus, quota_key
 from cta_group_core.workload import WorkloadStatus
 
 Member = TypeVar("Member", Node, Quota)
+_REQUESTS: Final = quota_key("")
 
 
 class KubernetesReader:
@@ -41,6 +44,12 @@ class KubernetesReader:
         """See the interface."""
         items = self._rest.items(f"apis/{API_GROUP_VERSION}/ctaquotas", "CTAQuotas")
         return [_ours(item, _quota) for item in items]
+
+    def part(self, namespace: str) -> Part | None:
+        """See the interface."""
+        path = f"api/v1/namespaces/{namespace}/resourcequotas/{QUOTA_OBJECT_NAME}"
+        found = self._rest.get(path)
+        return _part(parsed(ResourceQuota, found, path), namespace) if found else None
 
     def workload(self, namespace: str, name: str) -> WorkloadStatus | None:
         """See the interface."""
@@ -88,6 +97,21 @@ def _node(item: Json) -> Node:
 def _quota(item: Json) -> Quota:
     status = QuotaStatus.model_validate(item.get("status", {}))
     return Quota(item["metadata"]["name"], QuotaSpec.model_validate(item.get("spec")), status)
+
+
+def _part(limit: ResourceQuota, namespace: str) -> Part | None:
+    """Return what a ResourceQuota says; None of one that people made, or that nobody has counted."""
+    key = next((key for key in limit.status.hard if key.startswith(_REQUESTS)), "")
+    quota = limit.metadata.labels.get(LABEL_QUOTA)
+    try:
+        hard, used = (parse_count(amounts.get(key, "")) for amounts in (limit.status.hard, limit.status.used))
+    except InvalidText:
+        return None
+    return (
+        Part(quota, key.removeprefix(_REQUESTS), NamespaceShare(name=namespace, hard=hard, used=used))
+        if quota
+        else None
+    )
 
 
 def _ours(item: Json, parse: Callable[[Json], Member]) -> Member | Unreadable:
