@@ -39,7 +39,7 @@ def test_a_stateful_set_waits_for_the_end_of_its_pod(cluster: GpuCluster) -> Non
     """Its next pod has the same name, so none is made while the one before is there."""
     cluster.add_node("one", [])
     path = cluster.make_controller("StatefulSet", "set", 32, serviceName="set")
-    wait_for(lambda: cluster.pods(), "the pod to be made", PATIENCE_SECONDS)
+    wait_for(cluster.pods, "the pod to be made", PATIENCE_SECONDS)
     cluster.wait_bound("set-0")  # no kubelet is there to end it
     pod = f"/api/v1/namespaces/{cluster.namespace}/pods/set-0"
     cluster.api.delete(f"{pod}?gracePeriodSeconds=600")
