@@ -107,11 +107,6 @@ def budget_kept(name: str, namespace: str) -> str:
     return f'cta_group_workload_budget_kept{{kind="Deployment",name="{name}",namespace="{namespace}"}}'
 
 
-def is_blocked(scraper: Scraper, life: Life) -> bool:
-    """Tell whether the last scrape says that something in a namespace does not run."""
-    return any(name.startswith("cta_group_workload_blocked") and life.cluster.namespace in name for name in scraper.now)
-
-
 def live_and_die(scraper: Scraper, api: ApiClient, server: ServerMetrics, port: int) -> list[str]:
     """Let some namespaces come and go with all that is in them, and return their names."""
     lives = [Life(GpuCluster(api, new_namespace(api, "life")), port) for _ in range(AT_ONCE)]

@@ -16,12 +16,12 @@ QUESTIONS = (["top"], ["quota"], ["explain", "pod/web"], ["explain", "deployment
 
 
 @contextmanager
-def kubeconfig_of(body: str, folder: Path) -> Iterator[str]:
-    """Answer everything with ``body``, and return the kubeconfig of that."""
+def kubeconfig_of(body: str, folder: Path, *, missing: str | None = None) -> Iterator[str]:
+    """Answer everything with ``body``, paths with ``missing`` in them by 404, and return the kubeconfig of that."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self.send_response(200)
+            self.send_response(404 if missing and missing in self.path else 200)
             self.send_header("Content-Length", str(len(body.encode())))
             self.end_headers()
             self.wfile.write(body.encode())
@@ -97,3 +97,14 @@ def test_timeouts_that_are_none(capsys: pytest.CaptureFixture[str], seconds: str
         main(["top", f"--request-timeout={seconds}"])
     assert ended.value.code == 2
     assert "is no number above 0" in capsys.readouterr().err
+
+
+def test_a_cluster_without_the_kinds(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Commands about them say so and end; the doctor has that as a finding and looks at everything else."""
+    with kubeconfig_of('{"metadata": {}, "items": []}', tmp_path, missing="ctagroup.dev") as kubeconfig:
+        assert main(["top", "--kubeconfig", kubeconfig]) == 2
+        assert "this cluster knows no CTANodes" in capsys.readouterr().err
+        assert main(["doctor", "--kubeconfig", kubeconfig]) == 1
+        said = capsys.readouterr().out
+        assert "crds.enabled=true" in said
+        assert "helm install" in said

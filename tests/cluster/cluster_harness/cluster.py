@@ -16,7 +16,6 @@
         cluster.add_component(component, probe)   # one more program in there; it reaches the API at inner_address
         cluster.wait_node_ready()
         more = cluster.add_node()             # a second node; the same verbs for its own kubelet: more.stop_kubelet()
-        cluster.remove_node(more)
         cluster.node.kubelet_folder           # Path on this machine; device-plugins/kubelet.sock lies below it
         cluster.node.root                     # Path of the node's whole file system, seen from this machine
 
@@ -157,13 +156,6 @@ class Cluster(Running):
         self.nodes.append(joined.node)
         joined.wait_ready(self.api)
         return joined
-
-    def remove_node(self, joined: JoinedNode) -> None:
-        """End a node that was added, as if it was switched off, and remove its Node object."""
-        joined.close()
-        self._joined.remove(joined)
-        self.nodes.remove(joined.node)
-        self.api.delete(f"/api/v1/nodes/{joined.node.name}")
 
     def close(self) -> None:
         """End every process of every node and remove the state folders; return when that is done."""
