@@ -163,7 +163,7 @@ def test_the_operator_uses_every_right_and_misses_none(
     _play_a_refused_release(cluster)
     for resource in CONFIGURATIONS:
         wait_for(partial(_bundle, api, resource.path(name="cta-group")), "the certificate authority")
-    wait_for(lambda: not _unused(log), f"the last right to be used; not yet: {_unused(log)}")
+    wait_for(lambda: not _unused(log), "the last right to be used", seen=lambda: f"unused {_unused(log)}")
     operator.end()
     assert [call for call in _calls(log) if call.code == 403] == []
 

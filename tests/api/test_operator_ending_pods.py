@@ -90,4 +90,4 @@ def wait_uncharged(cluster: GpuCluster, quota: str, groups: int) -> dict[str, An
         status = cluster.quota_status(quota)
         return status if (status.get("uncharged"), status.get("used")) == (groups, 64) else None
 
-    return wait_for(told, f"{groups} uncharged groups: {cluster.quota_status(quota)}", PATIENCE_SECONDS)
+    return wait_for(told, f"{groups} uncharged groups", PATIENCE_SECONDS, lambda: cluster.quota_status(quota))

@@ -10,6 +10,7 @@ import pytest
 from cluster_harness.control_plane import ControlPlane
 from cluster_harness.waiting import wait_for
 from gpu_cluster import PATIENCE_SECONDS, GpuCluster, held
+from meanwhile import meanwhile
 from operator_fixtures import cluster, kinds, operator_kubeconfig
 from other_schedulers import NaiveScheduler, second_scheduler
 from registered_operator import Registration, registered_operator
@@ -75,12 +76,18 @@ def test_three_schedulers(looked_at: GpuCluster, control_plane: ControlPlane, tm
         wait_for(lambda: node_of("naive") == scattered, "naive to bind its pod", PATIENCE_SECONDS)
         (pod,) = pods_of(looked_at, "naive")
         assert not pod["spec"].get("schedulingGates")
-        refuse(looked_at, pod["metadata"]["name"])
-        wait_for(lambda: len(naive.bound) == 2, "the next pod", PATIENCE_SECONDS)
-        refuse(looked_at, naive.bound[1])
+        refused: list[str] = []
+
+        def refuse_new() -> None:
+            for name in naive.bound[len(refused) :]:
+                refuse(looked_at, name)
+                refused.append(name)
+
         told = ("scheduler naive does not honour gates", "2 times in a row", "tried again 20 s after that")
-        looked_at.wait_told("Deployment", "naive", *told)
-        assert len(naive.bound) == 2
+        with meanwhile(refuse_new, pause_seconds=0.1):
+            looked_at.wait_told("Deployment", "naive", *told)
+        # The second one may be there before the first refusal is heard of, and then both are one attempt.
+        assert len(naive.bound) in {2, 3}
     assert naive.refusals == []
 
 

@@ -216,7 +216,7 @@ class GpuCluster:
             status = self.explanation(kind, name)
             return status if all(part in status.get("message", "") for part in parts) else None
 
-        return wait_for(told, f"{kind}/{name} to tell {parts}: {self.explanation(kind, name)}", PATIENCE_SECONDS)
+        return wait_for(told, f"{kind}/{name} to tell {parts}", PATIENCE_SECONDS, lambda: self.explanation(kind, name))
 
     def events(self, kind: str, name: str) -> list[tuple[str, str]]:
         """Return reason and message of the operator's events about an object."""

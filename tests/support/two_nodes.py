@@ -122,7 +122,7 @@ class TwoNodes:
             status = self.quota()
             return status if numbers.items() <= status.items() else None
 
-        return wait_for(look, f"the quota to tell {numbers}, not {self.quota()}", PATIENCE_SECONDS)
+        return wait_for(look, f"the quota to tell {numbers}", PATIENCE_SECONDS, self.quota)
 
     def wait_quota_told(self, words: str) -> None:
         """Wait until ``kubectl cta quota`` says so of the team's quota."""

@@ -73,6 +73,21 @@ async def test_the_next_one_goes_elsewhere() -> None:
     ]
 
 
+async def test_what_no_node_has_is_waited_for() -> None:
+    """A volume that is not bound yet lies with no node: nothing is deleted and no node left out until one does."""
+    view, kube = two_nodes(), FakeKube()
+    kube.objects[f"{PATH}first"] = {"metadata": {}}
+    placement = a_placement(view, kube)
+    pod = stuck("first", words="0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found")
+    async with running(placement):
+        view.pods.put(pod)
+        view.pods.put(a_pod("second", owner=OWNER))
+        await until(lambda: ("json", f"{PATH}second") in kube.writes, "the release of another")
+        assert ("delete", f"{PATH}first") not in kube.writes
+        view.pods.put(replace(pod, resource_version="2", words="0/2 nodes are available: 1 Insufficient cpu."))
+        await until(lambda: ("delete", f"{PATH}first") in kube.writes, "the deletion")
+
+
 async def test_others_are_not_kept_from_a_node_that_failed_for_one() -> None:
     """Only what the same controller makes is planned without the node."""
     view, kube = two_nodes(), FakeKube()

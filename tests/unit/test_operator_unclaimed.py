@@ -50,6 +50,27 @@ def test_room_is_kept_for_a_while() -> None:
     )
 
 
+def test_room_is_not_kept_for_ever_for_what_no_node_has() -> None:
+    """A volume that does not come: Kubernetes' own scheduler says so, and its words are passed on."""
+    view, clock, unclaimed = a_world()
+    said = {
+        "unschedulable": True,
+        "words": "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims.",
+    }
+    pod = released("p", scheduler="default-scheduler", **said)
+    view.pods.put(pod)
+    clock.now += UNCLAIMED_SECONDS - 1
+    assert in_flight(view, unclaimed) == (32,)
+    clock.now += 1
+    assert (in_flight(view, unclaimed), unclaimed.news()) == ((), [pod])
+    assert unclaimed.words_for(pod) == (
+        "scheduler default-scheduler has not taken it for 5 minutes, so no room is kept "
+        "(0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims.)"
+    )
+    view.pods.put(replace(pod, resource_version="2", words="0/1 nodes are available: 1 Insufficient cpu."))
+    assert in_flight(view, unclaimed) == (32,)  # that is planned again
+
+
 def test_a_pod_that_is_bound_after_all_holds_its_room() -> None:
     """Whoever bound it, the node's kubelet will be asked for its groups."""
     view, clock, unclaimed = a_world()

@@ -13,11 +13,14 @@ _REST_PER_PROBE = 2.0
 T = TypeVar("T")
 
 
-def wait_for(probe: Callable[[], T | None], what: str, timeout_seconds: float = 60.0) -> T:
+def wait_for(
+    probe: Callable[[], T | None], what: str, timeout_seconds: float = 60.0, seen: Callable[[], object] | None = None
+) -> T:
     """Return the first truthy answer of ``probe``, asked some twenty times a second or less.
 
-    Raises DeadlineError, which names ``what`` and ends with the last answer, after ``timeout_seconds``. The last look
-    begins after the deadline: a machine that stood still meanwhile does not cost the probe its chance.
+    Raises DeadlineError after ``timeout_seconds``. It names ``what`` and ends with the last answer, or with what
+    ``seen`` returns then: how things are in place of that. The last look begins after the deadline: a machine that
+    stood still meanwhile does not cost the probe its chance.
     """
     deadline = time.monotonic() + timeout_seconds
     while True:
@@ -26,5 +29,6 @@ def wait_for(probe: Callable[[], T | None], what: str, timeout_seconds: float = 
         if answer:
             return answer
         if asked > deadline:
-            raise DeadlineError(f"{what}: not within {timeout_seconds:g} s, last seen {answer!r}")
+            last = answer if seen is None else seen()
+            raise DeadlineError(f"{what}: not within {timeout_seconds:g} s, last seen {last!r}")
         time.sleep(max(_INTERVAL_SECONDS, _REST_PER_PROBE * (time.monotonic() - asked)))

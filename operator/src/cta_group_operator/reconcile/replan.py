@@ -2,8 +2,9 @@
 
 Affinity is frozen once the gate is off, so such a pod can only be replaced: it is deleted where its controller makes
 another, which comes back gated and is planned without the nodes that failed. The deletion holds for the very state that
-was judged, so a pod that was bound meanwhile stays. Since when a pod is unschedulable is what this process saw: after a
-restart it is given the whole time again.
+was judged, so a pod that was bound meanwhile stays. What waits for something that no node has, as for a volume that is
+not there yet, is left in peace. Since when a pod is unschedulable is what this process saw: after a restart it is given
+the whole time again.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -12,6 +13,7 @@ from typing import Final
 
 from cta_group_core.avoided import Avoided
 from cta_group_core.ids import NodeName
+from cta_group_core.scheduler_words import would_other_nodes_help
 from cta_group_core.scheduling import NodeTerm, PodTerms
 from cta_group_operator.errors import NotFound
 from cta_group_operator.logs import EventLog
@@ -196,9 +198,10 @@ class Replan:
 
 
 def _is_stuck(pod: PodView) -> bool:
-    """Tell whether the scheduler cannot bind a pod that was released to nodes."""
+    """Tell whether the scheduler cannot bind a pod to the nodes that it was released to, and might to others."""
     released = not pod.gates and pod.node is None and not pod.deleting and not pod.is_over
-    return released and pod.unschedulable and bool(pinned_nodes(pod.terms))
+    refused = pod.unschedulable and would_other_nodes_help(pod.words)
+    return released and refused and bool(pinned_nodes(pod.terms))
 
 
 def _tried(pod: PodView) -> str:

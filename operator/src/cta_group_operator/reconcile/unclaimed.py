@@ -1,13 +1,14 @@
 """Pods that were released and that their scheduler has not bound: after a while they keep no room from others.
 
-Kubernetes' own scheduler says why it does not bind a pod, and what it is told is planned again. Of another one nobody
-knows whether it runs at all, so a pod that waits for it must not hold a GPU for ever. Should it bind the pod after all,
-the node may refuse it, once.
+Kubernetes' own scheduler says why it does not bind a pod, and where other nodes might help the pod is planned again.
+Where none would, as for a volume that is not there, and of other schedulers, of which nobody knows whether they run at
+all, the pod must not hold a GPU for ever. Should it be bound after all, the node may refuse it, once.
 """
 
 from typing import Final
 
 from cta_group_core.names import DEFAULT_SCHEDULER
+from cta_group_core.scheduler_words import would_other_nodes_help
 from cta_group_operator.ports import Clock, PodView
 from cta_group_operator.reconcile.view import ClusterView
 
@@ -15,7 +16,7 @@ UNCLAIMED_SECONDS: Final = 300.0
 
 
 class Unclaimed:
-    """Follows pods of other schedulers, on every replica: a new leader knows how long they wait already."""
+    """Follows such pods on every replica: a new leader knows how long they wait already."""
 
     def __init__(self, view: ClusterView, clock: Clock) -> None:
         self._clock = clock
@@ -44,9 +45,8 @@ class Unclaimed:
         if not self.is_unclaimed(pod):
             return ""
         minutes = UNCLAIMED_SECONDS / 60
-        return (
-            f"scheduler {pod.scheduler} has not taken it for {minutes:.0f} minutes, so no room is kept; is it running?"
-        )
+        told = f"scheduler {pod.scheduler} has not taken it for {minutes:.0f} minutes, so no room is kept"
+        return f"{told} ({pod.words})" if pod.scheduler == DEFAULT_SCHEDULER else f"{told}; is it running?"
 
     def _left(self, since: float) -> float:
         return UNCLAIMED_SECONDS - (self._clock.monotonic() - since)
@@ -56,13 +56,20 @@ class Unclaimed:
             self._pass_by(before)
         if after is None:
             return
-        if after.scheduler == DEFAULT_SCHEDULER or after.gates or after.node is not None or after.is_over:
-            self._pass_by(after)
-        else:
+        if _may_be_forgotten(after):
             self._since.setdefault(after.ref.uid, self._clock.monotonic())
             self._pods[after.ref.uid] = after
+        else:
+            self._pass_by(after)
 
     def _pass_by(self, pod: PodView) -> None:
         self._since.pop(pod.ref.uid, None)
         self._pods.pop(pod.ref.uid, None)
         self._told.discard(pod.ref.uid)
+
+
+def _may_be_forgotten(pod: PodView) -> bool:
+    """Tell whether a released pod waits for what nobody here hears of or can do anything about."""
+    if pod.gates or pod.node is not None or pod.is_over:
+        return False
+    return pod.scheduler != DEFAULT_SCHEDULER or (pod.unschedulable and not would_other_nodes_help(pod.words))
