@@ -14,6 +14,7 @@ from cta_group_core.health.evidence import ResetEvidence
 from cta_group_core.health.inputs import MpsAnswer, MpsRead, Seen
 from cta_group_core.health.state import HealthRules
 from cta_group_core.ids import GpuUuid, GroupId, IdTexts, by_gpu
+from cta_group_plugin.daemon_answers import DaemonAnswers
 from cta_group_plugin.generation import Generations, ns_since_boot
 from cta_group_plugin.health import Faults, Health
 from cta_group_plugin.inventory import Offer
@@ -23,8 +24,6 @@ from cta_group_plugin.ports import Account, Inventory, MpsState
 
 _SETTLED_SECONDS: Final = 5.0
 """This long after the devices changed, kubelet offers what we told it."""
-_MPS_START_SECONDS: Final = 5.0
-"""A daemon takes a second to start, and the first share of each GPU waits for it: no reason to refuse the next one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +106,7 @@ class NodeState:
         self._view = NodeView(health=health, specifications_were_tried=were_tried)
         self._ledger = Ledger()
         self._devices_changed_at = float("-inf")
-        self._mps_down_since: dict[GpuUuid, float] = {}
+        self._daemons = DaemonAnswers(clock)
         self.mps_asked_at = float("-inf")
         """When the supervisor was asked for the view's MPS states, on the clock of :meth:`now`."""
         self._changed = asyncio.Event()
@@ -183,10 +182,9 @@ class NodeState:
     def learn_mps(self, states: Mapping[GpuUuid, MpsState], *, asked_at: float = float("-inf")) -> None:
         """Take what the supervisor said of every GPU that is shared when it was asked at ``asked_at``."""
         self.mps_asked_at = asked_at
-        health = self._health_after({uuid: (self._mps_read(uuid, state),) for uuid, state in states.items()})
+        health = self._health_after(self._daemons.read(states))
         # A GPU that nobody shares needs no daemon, so nothing is wrong with its daemon either.
         unshared = {uuid: (MpsRead(MpsAnswer.READY),) for uuid in health.states if uuid not in states}
-        self._mps_down_since = {uuid: at for uuid, at in self._mps_down_since.items() if uuid in states}
         self._become(mps=dict(states), health=health.after(unshared, now=self._wall_clock()))
 
     def learn_account(self, account: Account, *, asked_at: float, unlisted: Sequence[Holder] = ()) -> None:
@@ -232,15 +230,6 @@ class NodeState:
 
     def _health_after(self, seen: Mapping[GpuUuid, Iterable[Seen]]) -> Health:
         return self._view.health.after(seen, now=self._wall_clock())
-
-    def _mps_read(self, uuid: GpuUuid, state: MpsState) -> MpsRead:
-        if state.ready:
-            self._mps_down_since.pop(uuid, None)
-            return MpsRead(MpsAnswer.READY)
-        if state.has_fault:
-            return MpsRead(MpsAnswer.FAULT, state.reason)
-        seconds = self._clock() - self._mps_down_since.setdefault(uuid, self._clock())
-        return MpsRead(MpsAnswer.READY if seconds < _MPS_START_SECONDS else MpsAnswer.NOT_READY, state.reason)
 
     def _become(self, **changes: object) -> None:
         before, after = self._view, replace(self._view, **changes)  # type: ignore[arg-type] # names are the fields above
