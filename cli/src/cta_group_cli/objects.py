@@ -217,20 +217,6 @@ class Controller(ApiModel):
     status: ControllerStatus = ControllerStatus()
 
 
-class Amounts(ApiModel):
-    """What a ResourceQuota allows, or what is charged, by key, as quantities."""
-
-    hard: dict[str, str] = Field(default_factory=dict)
-    used: dict[str, str] = Field(default_factory=dict)
-
-
-class ResourceQuota(ApiModel):
-    """A ResourceQuota. What is in force is in its status."""
-
-    metadata: Metadata
-    status: Amounts = Amounts()
-
-
 class EventObject(ApiModel):
     """What an event is about."""
 

@@ -3,22 +3,36 @@
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from cta_group_cli.adapters.connection import Json
 from cta_group_cli.adapters.rest import Model, Rest, first_problem, parsed
 from cta_group_cli.kinds import POD, REPLICA_SET, Kind
-from cta_group_cli.objects import Controller, Event, Pod, ResourceQuota
+from cta_group_cli.objects import Controller, Event, Metadata, Pod
 from cta_group_cli.ports import Node, Part, Quota, Unreadable
 from cta_group_core.errors import InvalidText
 from cta_group_core.names import API_GROUP_VERSION, LABEL_QUOTA, QUOTA_OBJECT_NAME
-from cta_group_core.nodes import NodeStatus
+from cta_group_core.nodes import ApiModel, NodeStatus
 from cta_group_core.quantities import parse_count
 from cta_group_core.quota import NamespaceShare, QuotaSpec, QuotaStatus, quota_key
 from cta_group_core.workload import WorkloadStatus
 
 Member = TypeVar("Member", Node, Quota)
 _REQUESTS: Final = quota_key("")
+
+
+class _Amounts(ApiModel):
+    """What a ResourceQuota allows, or what is charged, by key, as quantities."""
+
+    hard: dict[str, str] = Field(default_factory=dict)
+    used: dict[str, str] = Field(default_factory=dict)
+
+
+class _ResourceQuota(ApiModel):
+    """A ResourceQuota. What is in force is in its status."""
+
+    metadata: Metadata
+    status: _Amounts = _Amounts()
 
 
 class KubernetesReader:
@@ -49,7 +63,7 @@ class KubernetesReader:
         """See the interface."""
         path = f"api/v1/namespaces/{namespace}/resourcequotas/{QUOTA_OBJECT_NAME}"
         found = self._rest.get(path)
-        return _part(parsed(ResourceQuota, found, path), namespace) if found else None
+        return _part(parsed(_ResourceQuota, found, path), namespace) if found else None
 
     def workload(self, namespace: str, name: str) -> WorkloadStatus | None:
         """See the interface."""
@@ -99,7 +113,7 @@ def _quota(item: Json) -> Quota:
     return Quota(item["metadata"]["name"], QuotaSpec.model_validate(item.get("spec")), status)
 
 
-def _part(limit: ResourceQuota, namespace: str) -> Part | None:
+def _part(limit: _ResourceQuota, namespace: str) -> Part | None:
     """Return what a ResourceQuota says; None of one that people made, or that nobody has counted."""
     key = next((key for key in limit.status.hard if key.startswith(_REQUESTS)), "")
     quota = limit.metadata.labels.get(LABEL_QUOTA)
