@@ -26,7 +26,10 @@ def found_name(*containers: ContainerFacts, named: str | None = None, **labels: 
         ContainerFacts("a", image="acme/ai:1", command=("/bin/sh", "-c", "python3 /w/inference_api.py --port 1")),
         ContainerFacts("a", image="acme/ai:1", command=("python3", "/workspace/inference_api.py")),
         ContainerFacts("a", image="acme/my-vllm:1.0", args=("m", "--max-model-len=8192")),
+        ContainerFacts("vllm", image="acme/my-vllm:1.0", args=("m",)),
         ContainerFacts("a", image="acme/my-vllm:1.0", args=("serve", "m")),
+        ContainerFacts("a", image="acme/ai:1", command=("vllm", "run-batch", "-i", "x", "--model", "m")),
+        ContainerFacts("a", image="acme/ai:1", command=("sh", "-c", "vllm bench throughput --model m")),
         ContainerFacts("server", image="acme/ai:1", args=("serve", "m", "--max-num-seqs=8"), ports=(8000,)),
         ContainerFacts("a", image="acme/ai:1", command=("python3", "/x/vllm/entrypoints/openai/api_server.py")),
         ContainerFacts("a", image="acme/ai:1", command=("python3", "-m", "dynamo.vllm"), args=("--model", "m")),
@@ -48,6 +51,7 @@ def test_vllm_is_recognised_beside_a_sidecar(container: ContainerFacts) -> None:
         ContainerFacts("main", image="acme/llm-d-inference-sim:1", command=("vllm", "serve", "m")),
         ContainerFacts("vllm", image="acme/exporter:1"),
         ContainerFacts("loader", image="vllm/vllm-openai:v0.27.1", command=("python3", "download.py"), ports=(8000,)),
+        ContainerFacts("client", image="acme/ai:1", command=("vllm", "bench", "serve", "--model", "m")),
     ],
 )
 def test_what_is_not_vllm_is_left_alone(container: ContainerFacts) -> None:
@@ -74,6 +78,20 @@ def test_the_servers_of_other_engines_are_left_alone(container: ContainerFacts) 
     """Name, port, probe and the labels of a serving stack are what each of them has: none of these tells the engine."""
     stack = {"kserve.io/component": "workload", "leaderworkerset.sigs.k8s.io/name": "x", "model.aibrix.ai/name": "m"}
     assert detect((container,), stack).found is None
+
+
+@pytest.mark.parametrize("args", [("vllm", "serve", "m"), ("serve", "m"), ("bash", "-c", "vllm serve m")])
+def test_a_command_that_the_image_starts_by_itself_is_told(args: tuple[str, ...]) -> None:
+    """Its entrypoint is `vllm serve`, and takes the command for the model; as a command it is right."""
+    image = "vllm/vllm-openai:v0.27.1"
+    found = detect([ContainerFacts("a", image=image, args=args)], {}).found
+    right = detect([ContainerFacts("a", image=image, command=("vllm", "serve"), args=("m",))], {}).found
+    other = detect([ContainerFacts("vllm", image="acme/my-vllm:1", args=args)], {}).found
+    assert found is not None
+    assert right is not None
+    assert other is not None
+    assert "the image starts vLLM by itself" in str(found.arguments.problems[0])
+    assert (right.arguments.problems, other.arguments.problems) == ((), ())
 
 
 def test_the_annotation_wins_over_every_sign() -> None:

@@ -76,6 +76,22 @@ def test_weights_that_no_slice_holds_need_whole_gpus() -> None:
     assert warned(judged("meta-llama/Llama-3.1-70B", groups=120), "whole GPU, or several with --tensor-parallel-size")
 
 
+def test_a_slice_that_holds_them_with_the_sequences_that_are_set_is_not_warned_of() -> None:
+    """0.6B in 8 groups: with vLLM's own 1024 sequences they would not fit, and a shell's words are not changed."""
+    assert not any("the weights of" in one for one in judged("Qwen/Qwen3-0.6B", groups=8).warnings)
+    given = judged("Qwen/Qwen3-0.6B", "--max-num-seqs=1024", groups=8)
+    (warning,) = [one for one in given.warnings if "the weights of" in one]
+    assert warning.endswith("16 groups would hold them")
+
+
+def test_a_share_of_the_user_s_that_the_weights_do_not_fit_is_told_with_the_most_that_starts() -> None:
+    """It fits the slice, so it stays, and vLLM has no room for its cache."""
+    (warning,) = [one for one in judged("Qwen/Qwen3-4B", "--gpu-memory-utilization=0.05").warnings if "weights" in one]
+    assert "the share given leaves vLLM 2872 MiB for weights and KV cache: 0.207 is the most in 32 groups" in warning
+    enough = judged("Qwen/Qwen3-4B", "--gpu-memory-utilization=0.15")
+    assert not any("weights" in one for one in enough.warnings)
+
+
 def test_weights_known_from_a_config_are_refused() -> None:
     """Then there is no doubt."""
     judgement = judged("/models/x", groups=24, configs={"/models/x/config.json": CONFIG})

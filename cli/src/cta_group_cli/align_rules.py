@@ -25,6 +25,7 @@ from cta_group_core.vllm.findings import misleading_variables, protected_variabl
 from cta_group_core.vllm.gpu import GpuKind
 from cta_group_core.vllm.judge import Case, Judgement, judge
 from cta_group_core.vllm.reading import Value, reading_of
+from cta_group_core.vllm.words import Form
 
 _ENGINE = "vllm"
 
@@ -122,7 +123,7 @@ def _answer(template: PodTemplate, manifests: Manifests, kind: GpuKind, resource
         answer.groups = asked[index]
         case = _case(template, manifests, containers[index], detection.found, answer)
         _fit(replace(case, kinds=[kind]), template, answer)
-    else:
+    elif detection.found.arguments.form is not Form.UNKNOWN:
         answer.warnings.append(_without_groups(containers[index], resource))
     return answer
 

@@ -64,7 +64,7 @@ def _plan(case: Case, share: SliceMemory) -> MemoryPlan | None:
         reserve_mib=reserve_mib(share, load),
         utilization=str(utilization),
         weights_mib=None if server.size is None else server.size.weights_mib,
-        cache_mib=None if server.size is None else max(0, cache_room_mib(server)),
+        cache_mib=None if server.size is None else max(0, cache_room_mib(server, planned=True)),
     )
 
 

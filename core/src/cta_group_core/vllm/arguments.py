@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from cta_group_core.errors import InvalidText
-from cta_group_core.vllm.config_file import config_of, with_config
+from cta_group_core.vllm.config_file import Config, config_of, with_config
 from cta_group_core.vllm.flags import Flag
-from cta_group_core.vllm.scan import Occurrence, Other, Problem, scan
+from cta_group_core.vllm.scan import Occurrence, Other, Problem, Scan, scan
 from cta_group_core.vllm.shown import shown
 from cta_group_core.vllm.structure import config_problem, model_words, structural_problems
 from cta_group_core.vllm.surroundings import NOTHING, Surroundings
@@ -135,16 +135,20 @@ def arguments_of(line: CommandLine, surroundings: Surroundings = NOTHING) -> Arg
         model=model,
         model_known=known,
         hidden=(*([f"--config {config.unseen}"] if config.unseen else ()), *(word.text for word in found.hidden)),
-        problems=(
-            *found.problems,
-            *config.problems,
-            *structural_problems(line.words, found, serves=line.serves),
-            *_overridden_problems(found.occurrences),
-            *(config_problem(line.words, config.content) if line.serves else ()),
-        ),
+        problems=() if line.offline else _problems(line, found, config),
         end_of_options=found.end_of_options,
         unseen_file=config.unseen,
         config_words=len(words) - len(line.words),
+    )
+
+
+def _problems(line: CommandLine, found: Scan, config: Config) -> tuple[Problem, ...]:
+    return (
+        *found.problems,
+        *config.problems,
+        *structural_problems(line.words, found, serves=line.serves),
+        *_overridden_problems(found.occurrences),
+        *(config_problem(line.words, config.content) if line.serves else ()),
     )
 
 

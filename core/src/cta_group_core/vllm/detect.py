@@ -6,25 +6,30 @@ KServe, KubeAI, KAITO, LeaderWorkerSet, and plain manifests.
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cta_group_core.vllm.arguments import Arguments, arguments_of
 from cta_group_core.vllm.flags import Flag
+from cta_group_core.vllm.scan import Problem
 from cta_group_core.vllm.surroundings import NOTHING, Surroundings
 from cta_group_core.vllm.variables import line_from_variables
-from cta_group_core.vllm.words import Form, command_line
+from cta_group_core.vllm.words import CommandLine, Form, command_line
 
 _OFFICIAL_IMAGES = frozenset({"vllm-openai", "vllm-openai-nonroot", "vllm"})
 _OTHER_RELEASES = ("lmcache/",)
 """Who publishes an image of that name with releases of their own in its tags."""
+_STARTING_IMAGES = frozenset({"vllm-openai", "vllm-openai-nonroot"})
+_STARTED_TWICE = (
+    "the image starts vLLM by itself and takes this for the model: leave it out of args, or make it the command"
+)
 _ENGINE_IMAGES = _OFFICIAL_IMAGES | {"llm-d-cuda"}
 _BESIDE_ENGINES = frozenset(
     {"bench", "benchmark", "client", "exporter", "gateway", "operator", "proxy", "router", "ui"}
 )
 """What an image is that names vLLM and serves no model."""
 _SIMULATORS = ("inference-sim", "vllm-simulator")
-_NAMES = frozenset({"vllm", "vllm-openai", "main", "server", "kserve-container", "vllm-leader", "vllm-worker"})
-_MORE_NAMES = frozenset({"prefill", "decode", "engine"})
+_NAMES_OF_VLLM = frozenset({"vllm", "vllm-openai", "vllm-leader", "vllm-worker"})
+_NAMES = frozenset({"main", "server", "kserve-container", "prefill", "decode", "engine"})
 _PORTS = frozenset({8000, 8080, 8200, 5000})
 _LABELS_OF_VLLM = {"model.aibrix.ai/engine": "vllm", "app.kubernetes.io/name": "vllm"}
 _LABELS = {
@@ -120,6 +125,8 @@ def _score(container: ContainerFacts, labels: Mapping[str, str]) -> Detected:
     other = bool(container.command) and not arguments.line.names_vllm
     of_image = _image_signs(container.image, runs_other=other)
     signs = {**of_image, **_argument_signs(arguments, image_tells=bool(of_image)), **_labels_of_vllm(labels)}
+    if sum(of_image.values()) == _LIKELY and container.name in _NAMES_OF_VLLM:
+        signs["image and container are called after vllm"] = _WEAK_HINT
     if signs:  # a name, a port and a probe alone are what the server of every other engine has too
         signs |= _shape_signs(container, labels)
     version = image_version(container.image) or _label_version(labels)
@@ -130,7 +137,17 @@ def _arguments(container: ContainerFacts) -> Arguments:
     line = command_line(container.command, container.args, container.surroundings)
     if line.form is Form.UNKNOWN and _name_and_tag(container.image)[0] not in _OFFICIAL_IMAGES:
         line = line_from_variables(container.surroundings) or line
-    return arguments_of(line, container.surroundings)
+    arguments = arguments_of(line, container.surroundings)
+    if not container.command and _starts_by_itself(container.image, line):
+        problem = Problem(container.args[0], _STARTED_TWICE, rejected=False)
+        return replace(arguments, problems=(problem, *arguments.problems))
+    return arguments
+
+
+def _starts_by_itself(image: str, line: CommandLine) -> bool:
+    """Tell whether an image's entrypoint gets a command as if it were vLLM's arguments."""
+    begins_again = line.names_vllm or line.serves or line.form in {Form.SHELL, Form.SCRIPT}
+    return begins_again and _name_and_tag(image)[0] in _STARTING_IMAGES
 
 
 def _label_version(labels: Mapping[str, str]) -> str | None:
@@ -164,7 +181,7 @@ def _labels_of_vllm(labels: Mapping[str, str]) -> dict[str, int]:
 
 def _shape_signs(container: ContainerFacts, labels: Mapping[str, str]) -> dict[str, int]:
     checks = {
-        f"container named {container.name}": (_HINT, container.name in _NAMES | _MORE_NAMES),
+        f"container named {container.name}": (_HINT, container.name in _NAMES_OF_VLLM | _NAMES),
         "a port of a model server": (_WEAK_HINT, not _PORTS.isdisjoint(container.ports)),
         "a probe on /health": (_HINT, "/health" in container.probe_paths),
         "labels of a serving stack": (_HINT, _has_stack_labels(labels) and not _labels_of_vllm(labels)),

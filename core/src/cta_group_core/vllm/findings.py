@@ -15,7 +15,7 @@ from cta_group_core.vllm.detect import ContainerFacts
 from cta_group_core.vllm.environment import is_known
 from cta_group_core.vllm.flags import Flag
 from cta_group_core.vllm.gpu import GpuKind
-from cta_group_core.vllm.memory import for_weights_and_cache_mib
+from cta_group_core.vllm.memory import PROFILED_MIB, for_weights_and_cache_mib
 from cta_group_core.vllm.model_size import ModelSize
 from cta_group_core.vllm.plan import Server, cache_room_mib
 from cta_group_core.vllm.shown import shown
@@ -106,23 +106,35 @@ class WeightsAnswer:
     warning: str = ""
 
 
-def judge_weights(server: Server, kinds: Sequence[GpuKind], *, fits_length: bool) -> WeightsAnswer:
+def judge_weights(server: Server, kinds: Sequence[GpuKind], edited: Collection[str]) -> WeightsAnswer:
     """Compare the model's weights with what the slice has for them on every kind of GPU.
 
-    ``fits_length``: vLLM is told to take the longest context that fits.
+    ``edited``: the flags that are set.
     """
     size, model = server.size, shown(server.arguments.model or "")
     if size is None:
         return WeightsAnswer()
-    room = cache_room_mib(server) + size.weights_mib
-    if _at_most_mib(size) < room:
-        return WeightsAnswer(warning="" if fits_length else _context_warning(server, room - size.weights_mib))
+    planned = Flag.MAX_NUM_SEQS in edited
+    room = cache_room_mib(server, planned=planned) + size.weights_mib
     share = min(server.shares, key=lambda one: one.limit_mib)
-    text = (
-        f"the weights of {model} take about {size.weights_mib} MiB ({size.known}), and vLLM has {max(0, room)} MiB for "
-        f"weights and KV cache in {share}: {_smallest(server, kinds)}"
-    )
+    text = ""
+    if _at_most_mib(size) >= room:
+        better = _smallest(server, kinds, planned=planned)
+        text = f"vLLM has {max(0, room)} MiB for weights and KV cache in {share}: {better}"
+    elif Flag.GPU_MEMORY_UTILIZATION not in edited and _at_most_mib(size) >= (own := _own_room_mib(server, room)):
+        most = server.fits(planned=False)[0]
+        text = f"the share given leaves vLLM {max(0, own)} MiB for weights and KV cache: {most} is the most in {share}"
+    if not text:
+        longest = "" if Flag.MAX_MODEL_LEN in edited else _context_warning(server, room - size.weights_mib)
+        return WeightsAnswer(warning=longest)
+    text = f"the weights of {model} take about {size.weights_mib} MiB ({size.known}), and {text}"
     return WeightsAnswer(refused=text) if size.exact else WeightsAnswer(warning=text)
+
+
+def _own_room_mib(server: Server, room_mib: int) -> int:
+    """Return what the user's own share has for weights and KV cache; ``room_mib`` where none is known."""
+    asked = server.arguments.utilization().value
+    return room_mib if asked is None else min(asked.of(one.total_mib) for one in server.shares) - PROFILED_MIB
 
 
 def _at_most_mib(size: ModelSize) -> int:
@@ -130,18 +142,18 @@ def _at_most_mib(size: ModelSize) -> int:
     return size.weights_mib if size.exact else size.weights_mib * 21 // 20
 
 
-def _smallest(server: Server, kinds: Sequence[GpuKind]) -> str:
+def _smallest(server: Server, kinds: Sequence[GpuKind], *, planned: bool) -> str:
     """Say which slice would hold them, the smallest that does on every kind."""
-    sizes = [_smallest_on(server, kind) for kind in kinds]
+    sizes = [_smallest_on(server, kind, planned=planned) for kind in kinds]
     known = [groups for groups in sizes if groups is not None]
     if not known or len(known) < len(sizes):
         return "they need a whole GPU, or several with --tensor-parallel-size"
     return f"{max(known)} groups would hold them"
 
 
-def _smallest_on(server: Server, kind: GpuKind) -> int | None:
+def _smallest_on(server: Server, kind: GpuKind, *, planned: bool) -> int | None:
     weights = _at_most_mib(server.size) if server.size is not None else 0
-    load = server.load(planned=True)
+    load = server.load(planned=planned)
     for share in kind.slices():
         try:
             if for_weights_and_cache_mib(share, load) > weights:

@@ -14,7 +14,6 @@ from cta_group_core.vllm.findings import (
     protected_variables,
     service_warning,
 )
-from cta_group_core.vllm.flags import Flag
 from cta_group_core.vllm.gpu import GpuKind
 from cta_group_core.vllm.memory import SliceMemory
 from cta_group_core.vllm.model_size import ModelSize, size_of
@@ -63,9 +62,9 @@ def judge(case: Case) -> Judgement:
     if shares:
         server = Server(arguments, shares, case.detected.version, size)
         alignment = align(container.command, container.args, server)
-        fits_length = any(edit.flag == Flag.MAX_MODEL_LEN for edit in alignment.edits)
+        edited = {edit.flag for edit in alignment.edits} if alignment.changes else set()
         usable = [kind for kind in kinds if kind.share(case.groups) in shares]
-        answer = judge_weights(server, usable, fits_length=fits_length)
+        answer = judge_weights(server, usable, edited)
         weights = (answer.refused, answer.warning)
     objection = parallel_problem(case)
     refused = [*([objection] if objection else ()), *protected_variables(container), weights[0]]

@@ -14,11 +14,14 @@ _MODULES = frozenset(
         "dynamo.vllm",  # NVIDIA Dynamo's worker takes every argument of the engine
     }
 )
+_OFFLINE_MODULE = "vllm.entrypoints.openai.run_batch"
 _CLI_MODULE = "vllm.entrypoints.cli.main"
+_COMMANDS = (("serve",), ("run-batch",), ("bench", "throughput"), ("bench", "latency"))
+"""Of ``vllm``: those that load a model. ``bench serve`` only asks a server."""
 _FILES = (("vllm", "entrypoints", "openai", "api_server.py"), ("vllm", "entrypoints", "api_server.py"))
 _KAITO_SCRIPT = "inference_api.py"
 _NAMES_VLLM = re.compile(
-    r"\bvllm\s+serve\b|vllm\.entrypoints\.|vllm/entrypoints/|\bdynamo\.vllm\b|\binference_api\.py\b"
+    r"\bvllm\s+(?:serve|run-batch|bench\s+(?:throughput|latency))\b|vllm\.entrypoints\.|vllm/entrypoints/|\bdynamo\.vllm\b|\binference_api\.py\b"
 )
 
 
@@ -35,12 +38,21 @@ def after_launcher(words: Sequence[Word]) -> int | None:
     texts = [word.text for word in words]
     for index, (word, following) in enumerate(zip(texts, [*texts[1:], ""], strict=True)):
         path = PurePosixPath(word)
-        if path.name == "vllm" and following == "serve":
+        if path.name == "vllm" and (command := _command(texts[index + 1 : index + 3])):
+            return index + 1 + len(command)
+        if word == "-m" and following in _MODULES | {_OFFLINE_MODULE}:
             return index + 2
-        if word == "-m" and following in _MODULES:
-            return index + 2
-        if word == "-m" and following == _CLI_MODULE and texts[index + 2 : index + 3] == ["serve"]:
-            return index + 3
+        if word == "-m" and following == _CLI_MODULE and (command := _command(texts[index + 2 : index + 4])):
+            return index + 2 + len(command)
         if path.name == _KAITO_SCRIPT or any(path.parts[-len(file) :] == file for file in _FILES):
             return index + 1
     return None
+
+
+def _command(following: Sequence[str]) -> tuple[str, ...] | None:
+    return next((one for one in _COMMANDS if tuple(following[: len(one)]) == one), None)
+
+
+def is_offline(words: Sequence[Word], start: int) -> bool:
+    """Tell whether what begins at ``start`` takes flags of its own beside the engine's, and serves nobody."""
+    return words[start - 1].text in {"run-batch", "throughput", "latency", _OFFLINE_MODULE}

@@ -190,9 +190,12 @@ def _kv_cache(server: Server) -> list[Setting]:
     return [Setting(Flag.KV_CACHE_MEMORY_BYTES, reading.given, str(room * _MIB), why, necessary=True)]
 
 
-def cache_room_mib(server: Server) -> int:
-    """Return the MiB that are left for the KV cache in the smallest slice, the weights taken off where known."""
-    load = server.load(planned=False)
+def cache_room_mib(server: Server, *, planned: bool = False) -> int:
+    """Return the MiB that are left for the KV cache in the smallest slice, the weights taken off where known.
+
+    ``planned``: with the sequences of the plan.
+    """
+    load = server.load(planned=planned)
     if server.size is None:
         return min(one.limit_mib - context_mib(one.groups) - reserve_mib(one, load) for one in server.shares)
     try:

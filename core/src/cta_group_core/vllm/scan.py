@@ -15,6 +15,9 @@ from cta_group_core.vllm.word import Word
 _NEGATIVE_NUMBER = re.compile(r"-\d+|-\d*\.\d+")
 # One-letter flags take their value in the same word.
 _ATTACHED = re.compile(r"-(O[^=]|[nqr][^.=]).*", re.DOTALL)
+_BOOLEANS = frozenset({"--enable-chunked-prefill", "--multi-step-stream-outputs"})
+"""Switches that could have a value in older releases, such as 0.6."""
+_TRUTHS = {"true": True, "false": False}
 _BY_NAME = {flag.value: flag for flag in Flag} | ALIASES
 
 
@@ -136,9 +139,24 @@ def _read_option(words: Sequence[Word], index: int, found: Scan) -> int:
     meaning = _meaning(word.text)
     if meaning.name is None:
         return _skip_unclear(words, index, meaning.names, found)
+    if meaning.name in _BOOLEANS and (after := _read_boolean(words, index, meaning.name, found)):
+        return after
     after = _end_of_values(words, index + 1, ARITIES[meaning.name], explicit if equals else None)
     _Noted(index, word, meaning.name, explicit if equals else None, words[index + 1 : after]).note(found)
     return after
+
+
+def _read_boolean(words: Sequence[Word], index: int, name: str, found: Scan) -> int | None:
+    """Read a switch with a truth value beside it; None where there is none."""
+    _, equals, explicit = words[index].text.partition("=")
+    text = explicit if equals else "".join(word.text for word in words[index + 1 : index + 2])
+    enabled = _TRUTHS.get(text.lower())
+    if enabled is None:
+        return None
+    found.others.append(Other(name, (), enabled))
+    reason = f"older releases take {text} here, newer ones take no value: write {name} or --no-{name[2:]}"
+    found.problems.append(Problem(words[index].text, reason, rejected=False))
+    return index + (1 if equals else 2)
 
 
 def _read_attached(word: Word, index: int, found: Scan) -> int:

@@ -29,6 +29,7 @@ def structural_problems(words: Sequence[Word], found: Scan, *, serves: bool) -> 
     model_last = serves and _model_is_not_first(words)
     return [
         *_extra_words(found),
+        *_words_in_one(found),
         *_model_twice(found, serves=serves),
         *(_name_without_model(words) if model_last else ()),
         *_json_after_end(found),
@@ -47,6 +48,14 @@ def _extra_words(found: Scan) -> list[Problem]:
     return [
         Problem(word.text, "vLLM takes one model and no other word without a flag", rejected=True)
         for word in found.positionals[1:]
+    ]
+
+
+def _words_in_one(found: Scan) -> list[Problem]:
+    return [
+        Problem(word.text, "vLLM takes all of it for the model: write each word as an item of its own", rejected=False)
+        for word in found.positionals[:1]
+        if len(word.text.split()) > 1 and not word.text.startswith("-") and not word.unresolved
     ]
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import PurePosixPath
 
-from cta_group_core.vllm.launchers import after_launcher, names_vllm
+from cta_group_core.vllm.launchers import after_launcher, is_offline, names_vllm
 from cta_group_core.vllm.shell import SHELLS, Script, is_shell, run_through, shell_behind, shell_script
 from cta_group_core.vllm.surroundings import NOTHING, Surroundings, expand_references
 from cta_group_core.vllm.word import Place, Word
@@ -49,6 +49,8 @@ class CommandLine:
     """The command line itself says that this is vLLM; otherwise the image's entrypoint is taken for it."""
     serves: bool = False
     """It is ``vllm serve`` for certain; otherwise perhaps the older API server, which takes no model without flag."""
+    offline: bool = False
+    """It works on a file and ends, and takes flags of its own that are not looked at."""
     reason: str = ""
     """Why it cannot be edited; empty for the list form."""
     args_end: int | None = None
@@ -76,9 +78,14 @@ def command_line(
         return _shell_line(words[shell:], surroundings)
     start = after_launcher(words)
     if start is not None:
-        serves = words[start - 1].text == "serve"
-        end = len(words) - start
-        return CommandLine(Form.LIST, tuple(words[start:]), names_vllm=True, serves=serves, args_end=end)
+        return CommandLine(
+            Form.LIST,
+            tuple(words[start:]),
+            names_vllm=True,
+            serves=words[start - 1].text == "serve",
+            offline=is_offline(words, start),
+            args_end=len(words) - start,
+        )
     if words[0].text == "serve":  # below an entrypoint `vllm`, or that of another server which has such a command
         return CommandLine(Form.LIST, tuple(words[1:]), serves=True, args_end=len(words) - 1)
     if command:
@@ -124,6 +131,8 @@ def _shell_line(words: Sequence[Word], surroundings: Surroundings) -> CommandLin
     text, file, parameters = _what_runs(words, surroundings)
     if text is not None:
         reason = "the arguments are inside a shell string, which is never edited"
+        if len(parameters or ()) > 1 and "$" not in text.text:
+            reason += "; the words behind it are its parameters, which it does not use"
         if text == words[0]:
             reason = "the whole command is one word, which no program is called: write each part as an item of its own"
         return _script_line(_Run(Form.SHELL, text.text, parameters, surroundings, reason))
@@ -218,6 +227,7 @@ def _script_line(run: _Run) -> CommandLine:
         command[start:],
         names_vllm=True,
         serves=command[start - 1].text == "serve",
+        offline=is_offline(command, start),
         reason=run.reason,
         args_end=run.end_of_args(),
         variable_end=run.end_of_variable(),
