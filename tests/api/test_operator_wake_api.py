@@ -24,6 +24,7 @@ _SPECS: dict[str, dict[str, Any]] = {
     "Job": {},
 }
 _EACH, _ALL = 64, 256
+_KEY = "requests.nvidia.com/cta-group"
 _REFUSALS = {"ReplicaSet": 13, "StatefulSet": 13, "DaemonSet": 13, "Job": 5}
 """After so many a controller waits for some twenty seconds: it begins with 5 ms, a Job with a second."""
 _UNTIL_JOB = 11
@@ -102,3 +103,40 @@ def test_denied_controllers_are_woken(api: ApiClient, operator: OperatorProcess,
     assert not left
     expected = before + len(_SPECS)
     wait_for(lambda: (operator.metric("cta_group_pokes_total") or 0) >= expected, "the pokes to be counted")
+
+
+def make_limit_by_hand(cluster: GpuCluster) -> str:
+    """Give the CTAQuota room, make a ResourceQuota of people's that has none, and return its path."""
+    cluster.api.patch(f"{OURS}/ctaquotas/{cluster.namespace}", {"spec": {"groups": 2 * _ALL}})
+    cluster.wait_enforced(2 * _ALL)
+    path = f"/api/v1/namespaces/{cluster.namespace}/resourcequotas"
+    cluster.api.create(path, {"metadata": {"name": "by-hand"}, "spec": {"hard": {_KEY: str(_ALL)}}})
+    wait_for(lambda: cluster.api.get(f"{path}/by-hand").get("status", {}).get("used"), "its count", PATIENCE_SECONDS)
+    return f"{path}/by-hand"
+
+
+@pytest.mark.usefixtures("operator")
+def test_what_else_refused_and_is_over(api: ApiClient) -> None:
+    """Nobody waits long where the CTAQuota was deleted, nor where people raised a limit that they made."""
+    left = {"deleted", "raised"}
+    for _ in range(_ATTEMPTS):
+        with another_cluster(api) as deleted, another_cluster(api) as raised:
+            limit = make_limit_by_hand(raised)
+            both = {"deleted": deleted, "raised": raised}
+            paths = {how: one.make_controller("ReplicaSet", "web", _EACH, replicas=1) for how, one in both.items()}
+            for one in both.values():
+                wait_refused(one, "ReplicaSet", _REFUSALS["ReplicaSet"])
+            api.delete(f"{OURS}/ctaquotas/{deleted.namespace}")
+            api.patch(limit, {"spec": {"hard": {_KEY: str(2 * _ALL)}}})
+            for one in both.values():
+                wait_for(partial(has_pod, one, "ReplicaSet"), "the pod of the ReplicaSet", PATIENCE_SECONDS)
+            left -= {how for how, path in paths.items() if ANNOTATION_POKED in annotations_of(api, path)}
+        if not left:
+            break
+    assert not left
+
+
+def annotations_of(api: ApiClient, path: str) -> dict[str, str]:
+    """Return the annotations of an object."""
+    found: dict[str, str] = api.get(path)["metadata"].get("annotations", {})
+    return found

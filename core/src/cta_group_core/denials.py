@@ -18,6 +18,8 @@ _EXCEEDED = re.compile(r"exceeded quota: (\S+), requested: (\S+), used: (\S+), l
 _UNKNOWN = re.compile(r"status unknown for quota: (\S+), resources: (\S+)")
 _POLICY = re.compile(r"ValidatingAdmissionPolicy '([^']+)' with binding '[^']+' denied request: (.+)", re.DOTALL)
 _WEBHOOK = re.compile(r'admission webhook "([^"]+)" denied the request: (.+)', re.DOTALL)
+_BOUND = re.compile(r"CTAQuota (\S+) allows \d+ in one pod")
+"""The words of the policy ``per-pod`` of the chart."""
 _WRAPPINGS = re.compile(r"^(?:\(combined from similar events\): )?(?:Error creating: )?")
 
 
@@ -51,6 +53,12 @@ def parse_denial(text: str, resource_name: str) -> Denial | None:
         quota, resources = unknown.groups()
         return Denial(quota, about_groups=quota_key(resource_name) in resources.split(","), not_counted_yet=True)
     return None
+
+
+def bounding_quota(text: str) -> str | None:
+    """Return the CTAQuota whose ``spec.perPod.max`` refused a pod; None when the text is about something else."""
+    bound = _BOUND.search(text)
+    return bound[1] if bound else None
 
 
 def refusal_words(text: str) -> str:

@@ -66,6 +66,10 @@ class QuotaSpec(ApiModel):
         """Groups that it may hold above its own; None: no bound but what the cohort has."""
         return self.borrowing_limit if self.cohort else 0
 
+    def allows_pod(self, groups: int) -> bool:
+        """Tell whether a single pod may ask for so many groups."""
+        return self.per_pod is None or groups <= self.per_pod.max
+
     def selects(self, namespace: str, labels: Mapping[str, str]) -> bool:
         """Tell whether a namespace belongs to this quota. Neither list nor selector: no namespace does."""
         if self.namespaces is not None:

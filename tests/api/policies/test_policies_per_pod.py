@@ -6,6 +6,7 @@ import pytest
 
 from cluster_harness.api_client import ApiClient
 from cluster_harness.waiting import wait_for
+from cta_group_core.denials import bounding_quota
 from cta_group_core.names import ANNOTATION_MULTI_CONTAINER
 from gpu_cluster import OURS
 from group_pods import asking, container, pod
@@ -33,6 +34,7 @@ def test_a_pod_above_the_bound_is_refused_with_what_to_do(api: ApiClient, bounde
         f"denied request: the pod asks for 72 groups, CTAQuota {bounded} allows 64 in one pod; ask for less, or have "
         "spec.perPod.max raised"
     )
+    assert bounding_quota(told) == bounded  # the operator wakes whom it refused when it is raised
     assert refusal(api, bounded, asking(64)) is None
 
 

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 
-from cta_group_core.denials import parse_denial
+from cta_group_core.denials import Denial, bounding_quota, parse_denial
 from cta_group_core.explain import CreateFailure
 from cta_group_core.names import QUOTA_OBJECT_NAME
 from cta_group_operator.ports import ControllerView
@@ -35,6 +35,44 @@ class Denials:
         elif event and any(pod.created > event.last for pod in self._view.pods_of(controller.ref.uid)):
             return None
         return CreateFailure(text, parse_denial(text, self._resource_name)) if text else None
+
+    def over(self, controller: ControllerView) -> str:
+        """Return which state of things ended what refused a controller's pod; empty while that would do so again.
+
+        Not of a CTAQuota's limit that is there: whether its room is to stay is known to who plans the quota.
+        """
+        failure = self.failure_of(controller)
+        if failure is None:
+            return ""
+        if failure.denial is None:
+            return self._bound_over(controller, failure.text)
+        return self._denial_over(controller, failure.denial)
+
+    def _denial_over(self, controller: ControllerView, denial: Denial) -> str:
+        if not denial.about_groups:
+            return ""
+        limit = self._view.limits.get(denial.quota_object, controller.ref.namespace)
+        if limit is None:
+            return f"without {denial.quota_object} since {self._refused_last(controller)}"
+        if limit.quota is not None or limit.enforced is None or limit.used is None:
+            return ""
+        return limit.resource_version if limit.enforced - limit.used >= sum(controller.requests) else ""
+
+    def _bound_over(self, controller: ControllerView, text: str) -> str:
+        """Return the state of the CTAQuota whose bound of a single pod is high enough now, or gone.
+
+        The API server may hear of that later than we do, and refuse the pod once more: that is another state.
+        """
+        name = bounding_quota(text)
+        quota = self._view.quotas.get(name) if name is not None else None
+        if name is None or (quota is not None and not quota.spec.allows_pod(sum(controller.requests))):
+            return ""
+        generation = quota.generation if quota is not None else "gone"
+        return f"{name} {generation} since {self._refused_last(controller)}"
+
+    def _refused_last(self, controller: ControllerView) -> str:
+        event = self._view.newest_failure(controller.ref.uid)
+        return event.last if event else "then"
 
     def missing(self, controller: ControllerView) -> int:
         """Return how many pods a controller wants that do not exist."""

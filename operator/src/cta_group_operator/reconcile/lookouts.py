@@ -6,6 +6,7 @@ from typing import Any
 from cta_group_core.refusals import does_not_honour_gates
 from cta_group_operator.metrics import Metrics
 from cta_group_operator.ports import Clock, KubeApi, PodView
+from cta_group_operator.reconcile.denied import Denials
 from cta_group_operator.reconcile.events import EventWriter
 from cta_group_operator.reconcile.in_flight import is_gated
 from cta_group_operator.reconcile.queue import WorkQueue
@@ -14,6 +15,8 @@ from cta_group_operator.reconcile.slipped import AdvisePod, ReadPod, SlippedPods
 from cta_group_operator.reconcile.stale import StaleNodes
 from cta_group_operator.reconcile.unclaimed import Unclaimed
 from cta_group_operator.reconcile.view import ClusterView
+from cta_group_operator.reconcile.wake import Waker
+from cta_group_operator.reconcile.wakes import Wakes
 from cta_group_operator.settings import Settings
 
 
@@ -58,11 +61,18 @@ class Lookouts:
             became=plan_again,
         )
         self.unclaimed = Unclaimed(view, clock)
+        denials = Denials(view, settings.resource_name)
+        self._wakes = Wakes(view, Waker(view, api, metrics, denials), clock, metrics)
 
     @property
     def queues(self) -> dict[str, WorkQueue[Any]]:
         """Everything that must run, by name."""
-        return {"refused": self.refused.queue, "slipped": self.slipped.queue, "stale": self.stale.queue}
+        return {
+            "refused": self.refused.queue,
+            "slipped": self.slipped.queue,
+            "stale": self.stale.queue,
+            "wakes": self._wakes.queue,
+        }
 
     def loops(self) -> dict[str, Callable[[], Coroutine[Any, Any, Any]]]:
         """Return what runs beside the queues."""
@@ -73,6 +83,7 @@ class Lookouts:
         self.refused.mark_everything()
         self.slipped.mark_everything()
         self.stale.mark_everything()
+        self._wakes.mark_everything()
 
     def forget(self) -> None:
         """Forget what only a leader finds out; what every replica hears stays."""

@@ -1,4 +1,4 @@
-"""Wakes controllers whose pods a quota refused, once it has room: their own back-off grows to 17 minutes."""
+"""Wakes controllers whose pods were refused, once they would be let in: their own back-off grows to 17 minutes."""
 
 from collections.abc import Collection
 
@@ -47,15 +47,32 @@ class Waker:
             return
         if limit.enforced - limit.used < sum(controller.requests) or controller.poked == limit.resource_version:
             return
-        if not self._denials.is_denied_groups(controller):
-            return
+        if self._denials.is_denied_groups(controller):
+            await self._poke(controller, limit.resource_version)
+
+    async def wake_where_over(self, namespace: str) -> None:
+        """Wake every controller of a namespace whose refusal by something else than a limit of ours is over.
+
+        A ResourceQuota that people made has room or is gone, ours is gone, or a single pod may ask for more. Raises
+        ApiError as :meth:`wake_in` does.
+        """
+        turns = OneByOne()
+        for controller in self._view.all_controllers():
+            if controller.ref.namespace == namespace and controller.ref.kind in _PATHS:
+                state = self._denials.over(controller)
+                if state and controller.poked != state:
+                    with turns.one(controller.ref):
+                        await self._poke(controller, state)
+        turns.end()
+
+    async def _poke(self, controller: ControllerView, state: str) -> None:
         path = _PATHS[controller.ref.kind].path(controller.ref.namespace, controller.ref.name)
         try:
-            await self._api.merge_patch(path, {"metadata": {"annotations": {ANNOTATION_POKED: limit.resource_version}}})
+            await self._api.merge_patch(path, {"metadata": {"annotations": {ANNOTATION_POKED: state}}})
         except NotFound:
             return
         except (Rejected, Forbidden) as no:  # somebody's policy; the controller tries again by itself, later
             _log.warning("poke_refused", controller=controller.ref, cause=no)
             return
         self._metrics.pokes.inc()
-        _log.info("poked", controller=controller.ref, enforced=limit.enforced, used=limit.used)
+        _log.info("poked", controller=controller.ref, state=state)
