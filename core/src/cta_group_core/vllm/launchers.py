@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from pathlib import PurePosixPath
 
 from cta_group_core.vllm.word import Word
 
@@ -18,11 +17,16 @@ _OFFLINE_MODULE = "vllm.entrypoints.openai.run_batch"
 _CLI_MODULE = "vllm.entrypoints.cli.main"
 _COMMANDS = (("serve",), ("run-batch",), ("bench", "throughput"), ("bench", "latency"))
 """Of ``vllm``: those that load a model. ``bench serve`` only asks a server."""
-_FILES = (("vllm", "entrypoints", "openai", "api_server.py"), ("vllm", "entrypoints", "api_server.py"))
+_FILES = ("/vllm/entrypoints/openai/api_server.py", "/vllm/entrypoints/api_server.py")
 _KAITO_SCRIPT = "inference_api.py"
 _NAMES_VLLM = re.compile(
     r"\bvllm\s+(?:serve|run-batch|bench\s+(?:throughput|latency))\b|vllm\.entrypoints\.|vllm/entrypoints/|\bdynamo\.vllm\b|\binference_api\.py\b"
 )
+
+
+def file_name(path: str) -> str:
+    """Return the last part of a path; many words are looked at while somebody waits."""
+    return path.rpartition("/")[2]
 
 
 def names_vllm(text: str) -> bool:
@@ -37,14 +41,14 @@ def after_launcher(words: Sequence[Word]) -> int | None:
     """
     texts = [word.text for word in words]
     for index, (word, following) in enumerate(zip(texts, [*texts[1:], ""], strict=True)):
-        path = PurePosixPath(word)
-        if path.name == "vllm" and (command := _command(texts[index + 1 : index + 3])):
+        name = file_name(word)
+        if name == "vllm" and (command := _command(texts[index + 1 : index + 3])):
             return index + 1 + len(command)
         if word == "-m" and following in _MODULES | {_OFFLINE_MODULE}:
             return index + 2
         if word == "-m" and following == _CLI_MODULE and (command := _command(texts[index + 2 : index + 4])):
             return index + 2 + len(command)
-        if path.name == _KAITO_SCRIPT or any(path.parts[-len(file) :] == file for file in _FILES):
+        if name == _KAITO_SCRIPT or f"/{word}".endswith(_FILES):
             return index + 1
     return None
 

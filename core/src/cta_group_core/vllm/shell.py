@@ -8,9 +8,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from pathlib import PurePosixPath
 
-from cta_group_core.vllm.launchers import after_launcher
+from cta_group_core.vllm.launchers import after_launcher, file_name
 from cta_group_core.vllm.shell_parts import Part, Quote, RawCommand, RawWord, Unreadable
 from cta_group_core.vllm.shell_values import expand, expand_text
 from cta_group_core.vllm.shell_variables import Variables
@@ -62,7 +61,7 @@ def run_through(script: str, surroundings: Surroundings, parameters: Sequence[Wo
 
 def is_shell(word: Word) -> bool:
     """Tell whether a word is the name or the path of a shell."""
-    return PurePosixPath(word.text).name in SHELLS
+    return file_name(word.text) in SHELLS
 
 
 def shell_behind(words: Sequence[Word]) -> int | None:

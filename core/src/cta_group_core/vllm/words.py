@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from pathlib import PurePosixPath
 
-from cta_group_core.vllm.launchers import after_launcher, is_offline, names_vllm
+from cta_group_core.vllm.launchers import after_launcher, file_name, is_offline, names_vllm
 from cta_group_core.vllm.shell import SHELLS, Script, is_shell, run_through, shell_behind, shell_script
 from cta_group_core.vllm.surroundings import NOTHING, Surroundings, expand_references
 from cta_group_core.vllm.word import Place, Word
@@ -114,7 +113,7 @@ def _shell_at(words: Sequence[Word], surroundings: Surroundings) -> int | None:
     for index, word in enumerate(words):
         if is_shell(word) or word.text in surroundings.files:
             return index
-        wraps = PurePosixPath(word.text).name in _WRAPPERS
+        wraps = file_name(word.text) in _WRAPPERS
         if not wraps and (index == 0 or not (word.text.startswith("-") or "=" in word.text)):
             return None
     return None
@@ -123,7 +122,7 @@ def _shell_at(words: Sequence[Word], surroundings: Surroundings) -> int | None:
 def _is_whole_command(word: Word) -> bool:
     """Tell whether a command is written as one word: a common mistake, and no argument of vLLM either."""
     parts = word.text.split()
-    return len(parts) > 1 and (PurePosixPath(parts[0]).name in SHELLS or names_vllm(word.text))
+    return len(parts) > 1 and (file_name(parts[0]) in SHELLS or names_vllm(word.text))
 
 
 def _shell_line(words: Sequence[Word], surroundings: Surroundings) -> CommandLine:
@@ -208,7 +207,7 @@ def _starts(script: Script) -> list[tuple[tuple[Word, ...], int]]:
     return [
         (command, start)
         for command in script.commands
-        if PurePosixPath(command[0].text).name not in _PRINTING | _ADDING
+        if file_name(command[0].text) not in _PRINTING | _ADDING
         if (start := after_launcher(command)) is not None
     ]
 
