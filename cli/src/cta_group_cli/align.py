@@ -68,7 +68,9 @@ def _text_of(file: str) -> str:
 def _told(answer: WorkloadAnswer) -> str:
     place = f"{answer.kind.lower()}/{answer.name} in {answer.namespace}"
     groups = "no groups" if answer.groups is None else f"{answer.groups} groups"
-    if answer.engine is None:
+    if not answer.describes_pods:
+        lines = [f"{place}: no pod is described"]
+    elif answer.engine is None:
         lines = [f"{place}: {groups}, no vLLM"]
     else:
         version = answer.version or "of an unknown release"

@@ -46,6 +46,7 @@ class WorkloadAnswer:
     edits: list[dict[str, str | None]] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    describes_pods: bool = True
 
     def as_json(self) -> dict[str, Any]:
         """Return the public form."""
@@ -81,7 +82,14 @@ def answers(
             answer.warnings.append(words)
         answer.warnings += annotation_warnings(template, answer.refused)
         found.append(answer)
-    return [*found, *(_mistaken(one, wrong) for one, wrong in manifests.mistaken())]
+    mistaken = list(manifests.mistaken())
+    unseen = [one for one in manifests.unseen(resource) if not any(one is other for other, _ in mistaken)]
+    return [*found, *(_mistaken(one, wrong) for one, wrong in mistaken), *map(_unseen, unseen)]
+
+
+def _unseen(one: Mapping[str, Any]) -> WorkloadAnswer:
+    told = "it asks for groups, and its controller makes the pods: look at one of those (kubectl get pod -o yaml)"
+    return WorkloadAnswer(str(one["kind"]), namespace_of(one), name_of(one), warnings=[told], describes_pods=False)
 
 
 def _mistaken(one: Mapping[str, Any], wrong: str) -> WorkloadAnswer:

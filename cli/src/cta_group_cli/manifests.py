@@ -9,6 +9,7 @@ import yaml
 from cta_group_cli.aliases import is_boundless
 from cta_group_cli.errors import BadInput
 from cta_group_cli.plain_scalars import documents_of
+from cta_group_cli.stack_kinds import GROUP_OF_PODS, as_started, asks_somewhere
 from cta_group_core.names import ANNOTATION_BUDGET, ANNOTATION_METRICS_PORT
 from cta_group_core.vllm.shown import shown
 
@@ -16,15 +17,6 @@ Json = Mapping[str, Any]
 
 _NAMESPACE = "default"
 _LONGEST_PATH = 12
-_GROUP_OF_PODS = {
-    "LeaderWorkerSet": {"leaderworkerset.sigs.k8s.io/name": "", "leaderworkerset.sigs.k8s.io/group-index": ""},
-    "RayCluster": {"ray.io/cluster": ""},
-    "RayService": {"ray.io/cluster": ""},
-    "RayJob": {"ray.io/cluster": ""},
-    "LLMInferenceService": {"kserve.io/component": "workload"},
-}
-"""Labels that a controller puts on the pods of these kinds, and that say what they are."""
-
 _PLACES = {
     ("v1", "Pod"): ("spec",),
     ("v1", "PodTemplate"): ("template", "spec"),
@@ -86,6 +78,12 @@ class Manifests:
             if path and "containers" in spec and not _is_pod_spec(spec):
                 where = ".".join((*path, "containers"))
                 yield one, f"{where} must be a list of one or more containers: begin each with a dash"
+
+    def unseen(self, resource: str) -> Iterator[Json]:
+        """Yield each object that asks for a resource and describes no pod: its controller makes the pods."""
+        for one in self.objects:
+            if next(_pods(one, 0), None) is None and asks_somewhere(one, resource):
+                yield one
 
     def templates(self) -> Iterator[PodTemplate]:
         """Yield each pod that is described, in the order of the input."""
@@ -158,6 +156,9 @@ def _pods(value: Any, depth: int) -> Iterator[Json]:
         if _is_pod_spec(value):
             yield {"metadata": value.get("metadata"), "spec": value}
             return
+        if isinstance(only := value.get("container"), dict) and "image" in only:  # a step of an Argo Workflow
+            yield {"metadata": value.get("metadata"), "spec": {"containers": [{"name": "main", **only}]}}
+            return
         for item in value.values():
             yield from _pods(item, depth + 1)
 
@@ -174,8 +175,8 @@ def _template(one: Json, pod: Json) -> PodTemplate:
         kind=kind,
         namespace=namespace_of(one),
         name=name_of(one),
-        spec=pod["spec"],
-        labels={**_GROUP_OF_PODS.get(kind, {}), **texts(metadata.get("labels"))},
+        spec=as_started(kind, pod["spec"]),
+        labels={**GROUP_OF_PODS.get(kind, {}), **texts(metadata.get("labels"))},
         annotations=texts(metadata.get("annotations")),
         own_annotations=texts(own.get("annotations")),
         mistakes=tuple(dict.fromkeys([*_untexts(metadata), *_untexts(own)])),

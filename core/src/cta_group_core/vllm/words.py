@@ -169,15 +169,22 @@ class _Run:
     surroundings: Surroundings
     reason: str
 
+    def around(self) -> Surroundings:
+        """Return what surrounds it; no image brings the variable that is there for its users."""
+        known = self.surroundings
+        if known.more_variables or ADDITIONAL_ARGS in known.variables:
+            return known
+        return replace(known, variables={**known.variables, ADDITIONAL_ARGS: ""})
+
     def commands(self) -> Script:
         """Return what it starts."""
-        return run_through(self.text, self.surroundings, self.parameters or ())
+        return run_through(self.text, self.around(), self.parameters or ())
 
     def end_of_args(self) -> int | None:
         """Return where a further parameter comes out among vLLM's words."""
         if self.parameters is None or "$" not in self.text:
             return None
-        return _added_at(run_through(self.text, self.surroundings, [*self.parameters, Word(_ADDED, None)]))
+        return _added_at(run_through(self.text, self.around(), [*self.parameters, Word(_ADDED, None)]))
 
     def end_of_variable(self) -> int | None:
         """Return where a further word of the variable comes out among vLLM's words."""
