@@ -1,6 +1,6 @@
 """The leader's work against a real API server, in this process, on a clock that a test puts forward.
 
-What an operator's own process does beside that (kopf, the lease, admission) is left out: its own kinds are listed
+What an operator's own process does beside that (kopf, the lease, admission) is left out: CTAQuotas are listed
 several times a second. No other operator may lead meanwhile.
 """
 
@@ -22,7 +22,7 @@ from cta_group_operator.adapters.followed import what_to_follow
 from cta_group_operator.adapters.kube import KubeClient
 from cta_group_operator.adapters.list_watch import ListWatch
 from cta_group_operator.clock import SystemClock
-from cta_group_operator.handlers.own_kinds import OwnKinds
+from cta_group_operator.handlers.quotas import Quotas
 from cta_group_operator.metrics import Metrics
 from cta_group_operator.reconcile.view import ClusterView
 from cta_group_operator.reconcile.work import Work
@@ -105,7 +105,7 @@ def hurried_operator(kubeconfig: Path) -> Iterator[HurriedOperator]:
 async def _lead(kubeconfig: Path, hurried: HurriedOperator, leads: threading.Event, over: asyncio.Event) -> None:
     clock, view, metrics = hurried.clock, hurried.view, Metrics("test")
     async with KubeClient(load_connection(kubeconfig)) as client:
-        own_kinds = OwnKinds(view, client, clock, metrics)
+        quotas = Quotas(view.quotas, client, clock, metrics)
         watches = [ListWatch(client, what, clock, metrics) for what in what_to_follow(view, RESOURCE)]
         work = Work(
             Settings(identity="hurried", budget_seconds=0),
@@ -122,17 +122,17 @@ async def _lead(kubeconfig: Path, hurried: HurriedOperator, leads: threading.Eve
             tasks: list[asyncio.Task[Any]] = [group.create_task(watch.run()) for watch in watches]
             for watch in watches:
                 await watch.synced.wait()
-            await own_kinds.list_all()
+            await quotas.list_all()
             work.begin()
             tasks += [group.create_task(loop()) for loop in work.loops().values()]
-            tasks.append(group.create_task(_list_often(own_kinds)))
+            tasks.append(group.create_task(_list_often(quotas)))
             leads.set()
             await over.wait()
             for task in tasks:
                 task.cancel()
 
 
-async def _list_often(own_kinds: OwnKinds) -> None:
+async def _list_often(quotas: Quotas) -> None:
     while True:
         await asyncio.sleep(_LIST_AGAIN_SECONDS)
-        await own_kinds.list_all()
+        await quotas.list_all()

@@ -16,7 +16,7 @@ from cta_group_operator.adapters.followed import what_to_follow
 from cta_group_operator.adapters.kube import KubeClient
 from cta_group_operator.adapters.list_watch import ListWatch
 from cta_group_operator.clock import SystemClock
-from cta_group_operator.handlers.own_kinds import OwnKinds
+from cta_group_operator.handlers.quotas import Quotas
 from cta_group_operator.metrics import Metrics
 from cta_group_operator.ports import Json, KubeApi
 from cta_group_operator.reconcile.denied import Denials
@@ -103,7 +103,7 @@ class FreshOperator:
     async def start(cls, client: KubeClient, api: MortalApi, stale: ClusterView | None = None) -> "FreshOperator":
         """List everything. ``stale``: an older view whose ResourceQuotas are believed, as if their watch was behind."""
         view, clock, metrics = ClusterView(), SystemClock(), Metrics("trial")
-        await OwnKinds(view, client, clock, metrics).list_all()
+        await Quotas(view.quotas, client, clock, metrics).list_all()
         for followed in what_to_follow(view, RESOURCE):
             if stale is None or followed.store is not view.limits:
                 await ListWatch(client, followed, clock, metrics)._list()

@@ -7,6 +7,7 @@ every pod of the cluster, or the process.
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,7 +19,8 @@ from cta_group_core.kept_room import keepable
 from cta_group_core.node_choice import refusal, safe_nodes
 from cta_group_core.scheduling import NodeFacts, PodTerms
 from cta_group_core.vllm.gpu import kinds_of
-from cta_group_operator.handlers.read import read_cta_node
+from cta_group_operator.adapters import wire_own
+from cta_group_operator.adapters.convert_own import cta_node
 from cta_group_operator.ports import CtaNodeView, NodeView
 from cta_group_operator.reconcile.in_flight import Offers
 from cta_group_operator.reconcile.node_labels import labels_of
@@ -58,7 +60,8 @@ _NODES = st.fixed_dictionaries(
 
 def read(status: dict[str, Any]) -> CtaNodeView:
     """Return the CTANode of node ``odd``; raises ValidationError."""
-    found = read_cta_node({"metadata": {"name": "odd", "resourceVersion": "1"}, "status": status})
+    body = {"metadata": {"name": "odd", "resourceVersion": "1"}, "status": status}
+    found = cta_node(msgspec.json.decode(msgspec.json.encode(body), type=wire_own.Told))
     assert found is not None
     return found
 

@@ -32,12 +32,13 @@ from cta_group_operator.clock import SystemClock
 from cta_group_operator.ending import exit_code, on_signals, stop_when
 from cta_group_operator.errors import ApiError, NotFound
 from cta_group_operator.handlers.kopf_operator import make_registry, run_kopf
-from cta_group_operator.handlers.own_kinds import OwnKinds
+from cta_group_operator.handlers.quotas import Quotas
 from cta_group_operator.leading import lead, leaves, never_ending
 from cta_group_operator.logs import EventLog
 from cta_group_operator.metrics import Figures, Metrics
 from cta_group_operator.reconcile.view import ClusterView
 from cta_group_operator.reconcile.work import Work
+from cta_group_operator.resources import CTA_QUOTAS
 from cta_group_operator.server_metrics import ServerMetrics
 from cta_group_operator.settings import Settings
 from cta_group_operator.stalls import Part, Stalls
@@ -91,7 +92,7 @@ class Program:
             client, clock, namespace=settings.namespace, name=settings.lease_name, identity=settings.identity
         )
         view = ClusterView()
-        self._own_kinds = OwnKinds(view, client, clock, self.metrics)
+        self._quotas = Quotas(view.quotas, client, clock, self.metrics)
         followed = what_to_follow(view, settings.resource_name, settings.watch_seconds)
         self._watches = [ListWatch(client, what, clock, self.metrics) for what in followed]
         api = FencedApi(client, self.lease, self.metrics.api_writes.inc)
@@ -134,7 +135,7 @@ class Program:
             "lead": self._lead(),
             **{f"watch {watch.kind}": watch.run() for watch in self._watches},
             **({"admission": self._admission.serve()} if self._admission else {}),
-            "own kinds": self._follow_own_kinds(stop),
+            "quotas": self._follow_quotas(stop),
         }
         for name, task in tasks.items():
             group.create_task(never_ending(name, task), name=name)
@@ -142,7 +143,7 @@ class Program:
     def not_ready(self) -> str:
         """Return what is still to come before this replica can answer; empty when nothing is."""
         if not self._listed.is_set():
-            return f"the project's own kinds are not listed yet{self._no_list and f': {self._no_list}'}"
+            return f"CTAQuotas are not listed yet{self._no_list and f': {self._no_list}'}"
         behind = [watch.kind for watch in self._watches if not watch.synced.is_set()]
         if behind:
             return f"not listed yet: {', '.join(behind)}"
@@ -152,9 +153,9 @@ class Program:
 
     def _parts(self) -> list[Part]:
         watches = [Part(f"the watch of {one.kind}", one.idle_seconds, stalls.WATCH_SECONDS) for one in self._watches]
-        own = Part("the list of the project's own kinds", self._own_kinds.idle_seconds, stalls.OWN_KINDS_SECONDS)
+        quotas = Part("the list of CTAQuotas", self._quotas.idle_seconds, stalls.QUOTAS_SECONDS)
         lease = Part("the lease", self._lease_idle_seconds, stalls.LEASE_SECONDS)
-        parts = [*watches, own, lease]
+        parts = [*watches, quotas, lease]
         if self._admission is not None:
             parts.append(Part("the admission endpoint", self._admission.server.idle_seconds, stalls.ADMISSION_SECONDS))
         return parts
@@ -162,20 +163,20 @@ class Program:
     def _lease_idle_seconds(self) -> float:
         return 0.0 if self.not_ready() else self.lease.idle_seconds()
 
-    async def _follow_own_kinds(self, stop: asyncio.Event) -> None:
-        while not await self._has_listed_own_kinds():  # noqa: ASYNC110 - only asking tells whether the API is there
+    async def _follow_quotas(self, stop: asyncio.Event) -> None:
+        while not await self._has_listed_quotas():  # noqa: ASYNC110 - only asking tells whether the API is there
             await asyncio.sleep(_LIST_AGAIN_SECONDS)
         self._listed.set()
         registry = make_registry(lambda: _kopf_connection(self._connection))
-        self._own_kinds.register(registry)
+        self._quotas.register(registry)
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._own_kinds.list_again(), name="list own kinds")
+            group.create_task(self._quotas.list_again(), name="list quotas")
             watching = run_kopf(registry, lambda: on_signals(stop), watch_seconds=self._settings.watch_seconds)
             group.create_task(never_ending("kopf", watching), name="kopf")
 
-    async def _has_listed_own_kinds(self) -> bool:
+    async def _has_listed_quotas(self) -> bool:
         try:
-            await self._own_kinds.list_all()
+            await self._quotas.list_all()
         except NotFound as absent:
             self._no_list = f"the kinds of ctagroup.dev are not installed in this cluster: {absent}"
         except ApiError as away:
@@ -202,7 +203,7 @@ class Program:
 
     def _figures(self) -> Figures:
         ages = {watch.kind: watch.event_age_seconds() for watch in self._watches}
-        ages |= self._own_kinds.event_ages_seconds()
+        ages[CTA_QUOTAS.kind] = self._quotas.event_age_seconds()
         figures = self._work.figures() if self.lease.is_held else Figures()
         return replace(figures, event_ages=tuple(ages.items()))
 

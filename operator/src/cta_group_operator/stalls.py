@@ -11,8 +11,8 @@ from typing import Final
 
 WATCH_SECONDS: Final = 180.0
 """A watch asks anew at least every 45 s, and a question is given up after 20 s."""
-OWN_KINDS_SECONDS: Final = 600.0
-"""The project's own kinds are listed every 300 s."""
+QUOTAS_SECONDS: Final = 600.0
+"""CTAQuotas are listed every 300 s."""
 QUEUE_SECONDS: Final = 120.0
 """A round is a few calls, each given up after 20 s."""
 ADMISSION_SECONDS: Final = 30.0

@@ -74,6 +74,8 @@ class Followed(Generic[Struct, View]):
     """``labelSelector`` or ``fieldSelector``."""
     watch_seconds: int = WATCH_SECONDS
     """After so long the API server ends a watch."""
+    page_size: int = PAGE_SIZE
+    """Objects of a list that are asked for at once; they are read in one step of the loop."""
     silence_seconds: float | None = None
     """A watch that says nothing for so long is opened again; None: a little after its end."""
 
@@ -136,7 +138,7 @@ class ListWatch(Generic[Struct, View]):
     async def _list(self) -> str:
         self._metrics.lists.labels(kind=self.kind).inc()
         views: list[View] = []
-        query = {**self._what.query, "limit": str(PAGE_SIZE)}
+        query = {**self._what.query, "limit": str(self._what.page_size)}
         while True:
             page = self._read_page(await self._client.page(self._path, query))
             self._hear()

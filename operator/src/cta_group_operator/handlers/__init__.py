@@ -1,1 +1,1 @@
-"""How the project's own kinds come in: kopf watches them, a list at the start and now and then makes it complete."""
+"""How CTAQuotas come in: kopf watches them, a list at the start and now and then makes it complete."""

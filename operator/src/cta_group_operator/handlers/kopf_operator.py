@@ -11,8 +11,8 @@ _GRACE_SECONDS: Final = 5
 _CONNECT_SECONDS: Final = 20
 _ANSWER_SECONDS: Final = 30
 """For a whole page of a list. By itself kopf waits five minutes for one whose connection carries nothing any more."""
-_PAGE_SIZE: Final = 50
-"""A page of CTANodes is read in one step during which no thread of the process does anything else: 40 ms for 500."""
+_PAGE_SIZE: Final = 100
+"""A page is read in one step during which no thread of the process does anything else."""
 
 
 def make_registry(login: Callable[[], kopf.ConnectionInfo]) -> kopf.OperatorRegistry:
