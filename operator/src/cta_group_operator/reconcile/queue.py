@@ -8,7 +8,9 @@ each round says when its key is to be looked at again although nothing happens, 
 """
 
 import asyncio
+import heapq
 from collections.abc import Awaitable, Callable, Hashable
+from itertools import count
 from typing import Final, Generic, NoReturn, TypeVar
 
 from cta_group_core.backoff import wait_seconds
@@ -49,6 +51,9 @@ class WorkQueue(Generic[Key]):
         self._spacing_seconds = spacing_seconds
         self._settle_seconds = settle_seconds
         self._due: dict[Key, float] = {}
+        self._next: list[tuple[float, int, Key]] = []
+        """A heap of appointments; those that are not in ``_due`` any more are passed over."""
+        self._numbers = count()
         self._started: dict[Key, float] = {}
         self._failures: dict[Key, int] = {}
         self._running: dict[Key, asyncio.Task[None]] = {}
@@ -61,6 +66,7 @@ class WorkQueue(Generic[Key]):
         """Forget every appointment and take no mark until :meth:`wake`: where nobody works they would pile up."""
         self._takes_marks = False
         self._due.clear()
+        self._next.clear()
         self._failures.clear()
         self._started.clear()
 
@@ -86,9 +92,13 @@ class WorkQueue(Generic[Key]):
         known = self._due.get(key)
         if known is None or known > due:
             self._due[key] = due
+            self._stand_in_line(key)
             self._changed.set()
         elif known <= now:
             self._changed.set()  # it is over by this clock, which may run ahead of the one that the queue sleeps by
+
+    def _stand_in_line(self, key: Key) -> None:
+        heapq.heappush(self._next, (self._due[key], next(self._numbers), key))
 
     @property
     def is_idle(self) -> bool:
@@ -135,19 +145,23 @@ class WorkQueue(Generic[Key]):
         for key in self._running:
             self.mark(key)
         self._running.clear()
+        self._next.clear()
+        for key in self._due:
+            self._stand_in_line(key)
 
     def _start_due(self, rounds: asyncio.TaskGroup) -> float | None:
-        """Start what is due and may run; return seconds until the next appointment, None when there is none."""
+        """Start what is due and may run; return seconds until the next appointment, None when nothing waits for one."""
         now = self._clock.monotonic()
-        waits = [due - now for key, due in self._due.items() if due > now and key not in self._running]
-        for key in sorted((key for key, due in self._due.items() if due <= now), key=lambda key: self._due[key]):
-            if len(self._running) >= self._concurrency:
-                break
-            if key not in self._running:
+        while self._next and len(self._running) < self._concurrency:
+            due, _, key = self._next[0]
+            if self._due.get(key) == due and due > now:
+                return due - now
+            heapq.heappop(self._next)
+            if self._due.get(key) == due and key not in self._running:
                 del self._due[key]
                 self._started[key] = now
                 self._running[key] = rounds.create_task(self._round(key))
-        return min(waits, default=None)
+        return None
 
     async def _round(self, key: Key) -> None:
         try:
@@ -172,6 +186,8 @@ class WorkQueue(Generic[Key]):
         finally:
             self._progress = self._clock.monotonic()
             self._running.pop(key, None)
+            if key in self._due:
+                self._stand_in_line(key)  # its turn may have come meanwhile, and was passed over
             self._forget_start_of(key)
             self._changed.set()
 
