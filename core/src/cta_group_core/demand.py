@@ -22,6 +22,7 @@ PRODUCT_LABELS: Final = (LABEL_GPU_PRODUCT, NVIDIA_PRODUCT_LABEL)
 """Labels by which a pod insists on a model."""
 _STEPS: Final = 10
 _ALL: Final = 1e12
+_NEAR: Final = 100
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,18 @@ class Demand:
     """Groups of all GPUs of a model, by our label."""
     patterns: Mapping[tuple[str, str], AccessPattern] = field(default_factory=dict)
     """How pods use their GPU, by namespace and name, of those that say it."""
+
+    def is_near(self, other: "Demand") -> bool:
+        """Tell whether nodes rank by both as good as alike: the averages differ by less than a hundredth."""
+        mine, its = self.asked, other.asked
+        return (
+            self.patterns == other.patterns
+            and _all_near(self.insisted, other.insisted)
+            and _all_near(self.capacity, other.capacity)
+            and bool(mine.groups) == bool(its.groups)
+            and _is_near(mine.cpu_milli * its.groups, its.cpu_milli * mine.groups)
+            and _is_near(mine.memory_bytes * its.groups, its.memory_bytes * mine.groups)
+        )
 
     def disturbed(self, pod: PodTerms, tenants: Iterable[Tenant]) -> int:
         """Return how many tenants of a GPU a pod had better be kept apart from."""
@@ -70,6 +83,14 @@ class Demand:
         """For cpu and memory, the groups that are always reached, and those more for each thousandth and each byte."""
         asked = self.asked
         return _reach_of(asked.groups, asked.cpu_milli), _reach_of(asked.groups, asked.memory_bytes)
+
+
+def _is_near(one: int, other: int) -> bool:
+    return abs(one - other) * _NEAR <= max(one, other)
+
+
+def _all_near(some: Mapping[str, int], others: Mapping[str, int]) -> bool:
+    return some.keys() == others.keys() and all(_is_near(number, others[key]) for key, number in some.items())
 
 
 def _reach_of(groups: int, asked: int) -> tuple[float, float]:

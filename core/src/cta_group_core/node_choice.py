@@ -9,7 +9,7 @@ ports, anti-affinity) does not trap it.
 """
 
 import heapq
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -104,7 +104,7 @@ def safe_nodes(pod: PodTerms, requests: Sequence[int], offers: Iterable[NodeOffe
     ``requests``: groups of each container that asks.
     Most nodes of a large cluster are ranked by a glance at their GPUs, and only the best are judged in full.
     """
-    ranked = [(rank, offer) for offer in offers if (rank := _likely_rank(pod, requests, offer)) is not None]
+    ranked = [(rank, offer) for rank, offer in _likely_ranks(pod, requests, offers) if rank is not None]
     heapq.heapify(ranked)
     chosen: list[NodeName] = []
     while ranked and len(chosen) < MAX_CANDIDATES:
@@ -114,22 +114,27 @@ def safe_nodes(pod: PodTerms, requests: Sequence[int], offers: Iterable[NodeOffe
     return tuple(chosen)
 
 
-def _likely_rank(pod: PodTerms, requests: Sequence[int], offer: NodeOffer) -> Rank | None:
-    """Return the rank that the node has unless something but its GPUs speaks against it; None when they do."""
-    if offer.closed:
-        return None
+def _likely_ranks(
+    pod: PodTerms, requests: Sequence[int], offers: Iterable[NodeOffer]
+) -> Iterator[tuple[Rank | None, NodeOffer]]:
+    """Yield the rank that each node has unless something but its GPUs speaks against it; None where they do."""
     if len(requests) > 1 or pod.pattern:
-        return judge(pod, requests, offer).rank
+        yield from ((judge(pod, requests, offer).rank, offer) for offer in offers)
+        return
     (groups,) = requests
-    known = offer.likely
     asked = (groups, pod.cpu_milli, pod.memory_bytes, pod.needs_clusters)
-    if asked in known:
-        return known[asked]
-    left_over = offer.glance.left_over(groups)
-    rank = None if left_over is None else offer.rank(pod, groups, left_over, ())
-    if len(known) < _SIZES_KEPT:
-        known[asked] = rank
-    return rank
+    for offer in offers:
+        if offer.closed:
+            continue
+        known = offer.likely
+        if asked in known:
+            yield known[asked], offer
+            continue
+        left_over = offer.glance.left_over(groups)
+        rank = None if left_over is None else offer.rank(pod, groups, left_over, ())
+        if len(known) < _SIZES_KEPT:
+            known[asked] = rank
+        yield rank, offer
 
 
 def refusal(pod: PodTerms, requests: Sequence[int], offers: Iterable[NodeOffer]) -> RequestRefused:

@@ -32,11 +32,11 @@ class DemandReader:
         view.pods.subscribe(self._changed)
 
     def now(self) -> Demand:
-        """Return the demand as it was a moment ago at most; the same object while it is the same."""
+        """Return the demand as it was a moment ago at most; the same object while it is as good as the same."""
         now = self._clock.monotonic()
         if self._when is None or now - self._when >= FRESH_SECONDS:
             self._when, counted = now, self._counted()
-            self._told = self._told if counted == self._told else counted
+            self._told = self._told if counted.is_near(self._told) else counted
         return self._told
 
     def _counted(self) -> Demand:

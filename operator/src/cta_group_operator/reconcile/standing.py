@@ -10,7 +10,7 @@ from cta_group_core.demand import Demand
 from cta_group_core.ending_pods import EndingPod
 from cta_group_core.node_choice import NodeOffer
 from cta_group_core.scheduling import Load, NodeFacts
-from cta_group_operator.ports import CtaNodeView, PodView
+from cta_group_operator.ports import CtaNodeView, NodeView, PodView
 from cta_group_operator.reconcile.view import ClusterView, Room
 
 
@@ -18,7 +18,8 @@ from cta_group_operator.reconcile.view import ClusterView, Room
 class _Known:
     """A node as it was counted, and of what."""
 
-    facts: NodeFacts
+    cta_node: CtaNodeView
+    machine: NodeView
     room: Room
     pods: int
     """:meth:`PodPlaces.state_of` then."""
@@ -44,11 +45,8 @@ class StandingNodes:
 
     def offers(self, room_of: Callable[[CtaNodeView], Room], demand: Demand) -> list[NodeOffer]:
         """Return all of them as they are now; only those of which something changed are counted anew."""
-        self._known = {
-            cta_node.name: self._now(node.facts, room_of(cta_node), demand)
-            for cta_node in self._view.cta_nodes
-            if (node := self._view.machine_of(cta_node)) is not None
-        }
+        known = ((one.name, self._now(one, room_of(one), demand)) for one in self._view.cta_nodes)
+        self._known = {name: now for name, now in known if now is not None}
         offers = [one.offer for one in self._known.values()]
         self._going = {one.facts.name: kept for one in offers if (kept := self._going.get(one.facts.name)) is not None}
         return offers
@@ -64,13 +62,24 @@ class StandingNodes:
             known = self._going[name] = _Going(offer, going, together)
         return known.together
 
-    def _now(self, facts: NodeFacts, room: Room, demand: Demand) -> _Known:
-        known, pods = self._known.get(facts.name), self._view.places.state_of(facts.name)
-        if known is None or known.facts is not facts or known.room is not room or known.pods != pods:
-            return _Known(facts, room, pods, _counted(facts, room, self._view.places.on(facts.name), demand))
-        if known.offer.demand is not demand:
-            known.offer = known.offer.amid(demand)
-        return known
+    def _now(self, cta_node: CtaNodeView, room: Room, demand: Demand) -> _Known | None:
+        """Return a node as it is now, as it was counted where nothing changed; None when it does not exist."""
+        name = cta_node.name
+        known, machine, pods = self._known.get(name), self._view.nodes.get(name), self._view.places.state_of(name)
+        if (
+            known is not None
+            and known.cta_node is cta_node
+            and known.machine is machine
+            and known.room is room
+            and known.pods == pods
+        ):
+            if known.offer.demand is not demand:
+                known.offer = known.offer.amid(demand)
+            return known
+        if machine is None or self._view.machine_of(cta_node) is None:
+            return None
+        offer = _counted(machine.facts, room, self._view.places.on(name), demand)
+        return _Known(cta_node, machine, room, pods, offer)
 
 
 def _has_started(pod: PodView, facts: NodeFacts, room: Room) -> bool:
