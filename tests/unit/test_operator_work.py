@@ -47,14 +47,14 @@ class HangingKube(FakeKube):
         return await super().json_patch(path, operations)
 
 
-def a_work(view: ClusterView, kube: FakeKube, clock: Clock | None = None) -> Work:
+def a_work(view: ClusterView, kube: FakeKube, clock: Clock | None = None, metrics: Metrics | None = None) -> Work:
     """Return the work of one replica."""
     return Work(
         Settings(identity="me"),
         view,
         kube,
         clock or SystemClock(),
-        metrics=Metrics("test"),
+        metrics=metrics or Metrics("test"),
         read_limit=READ_LIMIT,
         read_pod=READ_POD,
         servers=FakeServers(),
@@ -180,6 +180,39 @@ async def test_an_explanation_of_what_asks_no_more_goes_with_the_next_leader() -
     path = "/apis/ctagroup.dev/v1alpha1/namespaces/team-a/ctaworkloads/deployment-web"
     await until(lambda: ("delete", path) in kube.writes, "the removal of the explanation")
     await lose_the_lease(led, work)
+
+
+def test_what_a_leader_wrote_itself_needs_no_other_look() -> None:
+    """An explanation that comes back as it was written makes no round; one that a person changed is mended."""
+    path = "/apis/ctagroup.dev/v1alpha1/namespaces/team-a/ctaworkloads/deployment-web/status"
+
+    async def rounds() -> tuple[list[float], list[str]]:
+        view, kube, metrics, seen, told = a_view(), FakeKube(), Metrics("test"), list[float](), list[str]()
+        work = a_work(view, kube, VirtualClock(), metrics)
+        work.begin()
+        led = asyncio.ensure_future(run_all(work))
+
+        async def look() -> None:
+            await asyncio.sleep(10)
+            told.append(kube.objects[path]["status"]["message"])
+            labels = {"kind": "workload"}
+            seen.append(metrics.registry.get_sample_value("cta_group_reconcile_seconds_count", labels) or 0)
+
+        view.controllers["Deployment"].put(a_controller("Deployment", "web"))
+        await look()
+        mine = WorkloadStatus.model_validate(kube.objects[path]["status"])
+        for version, message in ((str(kube.version), mine.message), (str(kube.version + 1), "changed by hand")):
+            status = mine.model_copy(update={"message": message})
+            its = ref("CTAWorkload", "deployment-web", api_version="ctagroup.dev/v1alpha1")
+            view.workloads.put(WorkloadView(its, version, ref("Deployment", "web").uid, status))
+            kube.version += 1
+            await look()
+        await lose_the_lease(led, work)
+        return seen, told
+
+    seen, told = run_in_virtual_time(rounds())
+    assert seen[0] == seen[1] < seen[2]
+    assert told == [told[0]] * 3
 
 
 async def test_a_denial_is_counted_beside_a_quota_that_people_made() -> None:

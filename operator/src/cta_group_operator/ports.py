@@ -4,7 +4,7 @@ Adapters implement the protocols and make the values out of the API server's JSO
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from cta_group_core.ids import NodeName
@@ -153,6 +153,10 @@ class ControllerView:
     """The pod template, JSON."""
     budget: BudgetView | None = None
     """By its own annotation, else by that of its template."""
+
+    def means_the_same(self, other: "ControllerView") -> bool:
+        """Tell whether nothing that is kept of it is another; its status changes with each of its pods."""
+        return replace(self, resource_version=other.resource_version) == other
 
 
 @dataclass(frozen=True, slots=True)

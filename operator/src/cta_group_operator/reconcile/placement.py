@@ -37,7 +37,8 @@ _TURN_SECONDS: Final = 0.01
 """After so long the rest of the process gets a turn: the lease, the watches, admission."""
 _ROUND_SECONDS: Final = 0.5
 """A round that takes longer ends, and the next one goes on with what has changed meanwhile."""
-_PLAN_SPACING_SECONDS: Final = 0.05
+_PLAN_SPACING_SECONDS: Final = 0.2
+"""Pods that come one after the other share a round and its snapshot of all nodes; one alone does not wait."""
 _CHANGE_ARRIVES_SECONDS: Final = 0.2
 """The watch shows what changed about a pod so soon after its patch was refused."""
 

@@ -35,8 +35,9 @@ from cta_group_operator.settings import Settings
 _QUOTA_SPACING_SECONDS: Final = 0.3
 """Each pod changes what its quota uses; its status need not follow faster than this."""
 _WORKLOAD_SPACING_SECONDS: Final = 0.2
-_POD_SETTLES_SECONDS: Final = 0.1
-"""A pod that changed is explained a moment later, so that it is decided upon first."""
+_POD_SETTLES_SECONDS: Final = 1.0
+"""A pod that changed is explained a moment later: most are placed, bound and started by then, and one sentence does for
+all of that. What keeps a pod from its node is said at once."""
 
 
 class Work:
@@ -112,7 +113,7 @@ class Work:
         self._labeller = NodeLabeller(view, api)
         self._queues = self._make_queues(clock, metrics)
         self._quota_marks = QuotaMarks(view, self._denials, self._quotas)
-        self._workload_marks = WorkloadMarks(view, self._denials, self._workloads)
+        self._workload_marks = WorkloadMarks(view, self._denials, self._workloads, self._explainer.is_own)
         self.end()
         self._subscribe()
 

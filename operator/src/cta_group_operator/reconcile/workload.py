@@ -66,6 +66,8 @@ class WorkloadReconciler:
         self._servers = servers
         self._budgets = budgets
         self._written = LastWritten[WorkloadStatus | None]()
+        self._sending: dict[tuple[str, str], WorkloadStatus] = {}
+        """What is on its way to the API server, whose watch may be faster than its answer."""
 
     async def reconcile(self, top: ObjectRef) -> float | None:
         """Explain one workload; return the seconds after which the explanation is too old, None for never."""
@@ -76,8 +78,8 @@ class WorkloadReconciler:
         existing = self._view.workloads.get(name, top.namespace)
         facts = workload_facts(top, self._view, self._denials, self._refusals, held=self._held, pauses=self._pauses)
         if facts is None:
-            if existing is not None and existing.owner_uid == top.uid:  # of a workload that asks for groups no more
-                await self._delete(existing)
+            if existing is not None and existing.owner_uid == top.uid and not self._is_gone_pod(top):
+                await self._delete(existing)  # of a workload that asks for groups no more
             return None
         if existing is not None and existing.owner_uid != top.uid:
             if self._is_anothers(existing, top):
@@ -88,9 +90,18 @@ class WorkloadReconciler:
         await self._tell(top, name, existing, status)
         return _SURROUNDINGS_SECONDS if facts.rollout is not None and facts.rollout.needs_room_first else None
 
+    def _is_gone_pod(self, top: ObjectRef) -> bool:
+        """Tell whether a pod is gone that was explained as such: Kubernetes takes its explanation along."""
+        return top.kind == PODS.kind and self._view.pods.get(top.name, top.namespace) is None
+
     def deleted(self, workload: WorkloadView) -> None:
         """Hear that an explanation is gone: if its workload is not, it is made again."""
         self._written.forget((workload.owner_uid, workload.ref.name))
+
+    def is_own(self, told: WorkloadView) -> bool:
+        """Tell whether an explanation is as it was written here: nobody has to look at it because of that."""
+        key = (told.owner_uid, told.ref.name)
+        return self._sending.get(key) == told.status or self._written.is_last(key, told.resource_version)
 
     async def _delete(self, existing: WorkloadView) -> None:
         """Delete an explanation as it was seen; a workload that is gone takes its own along, perhaps before."""
@@ -122,11 +133,14 @@ class WorkloadReconciler:
         if existing is None and before is None:
             await self._create(top, name)
         path = CTA_WORKLOADS.path(top.namespace, name, "status")
+        self._sending[key] = status
         try:
             answer = await self._api.merge_patch(path, {"status": status.as_merge_patch()})
         except NotFound as gone:
             self._written.forget(key)
             raise Conflict(f"CTAWorkload {name} was deleted meanwhile") from gone
+        finally:
+            del self._sending[key]
         self._written.remember(key, status, answer)
         await self._announce(top, before, status)
 

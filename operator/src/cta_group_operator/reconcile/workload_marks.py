@@ -1,6 +1,6 @@
 """Which workloads must be explained anew when something changed."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from cta_group_core.names import QUOTA_OBJECT_NAME
 from cta_group_core.workload import object_name
@@ -23,8 +23,16 @@ from cta_group_operator.reconcile.view import ClusterView
 class WorkloadMarks:
     """Marks top owners."""
 
-    def __init__(self, view: ClusterView, denials: Denials, queue: WorkQueue[ObjectRef]) -> None:
+    def __init__(
+        self,
+        view: ClusterView,
+        denials: Denials,
+        queue: WorkQueue[ObjectRef],
+        is_own: Callable[[WorkloadView], bool] = lambda _: False,
+    ) -> None:
+        """``is_own``: tells whether an explanation is as this process wrote it."""
         self._view = view
+        self._is_own = is_own
         self._denials = denials
         self._queue = queue
         view.limits.subscribe(self._limit_changed)
@@ -93,6 +101,8 @@ class WorkloadMarks:
             self._queue.mark_soon(pod.ref)
 
     def _controller_changed(self, before: ControllerView | None, after: ControllerView | None) -> None:
+        if before is not None and after is not None and before.means_the_same(after):
+            return
         for one in (before, after):
             if one is not None:
                 self.mark_top(one.ref, one.owner)
@@ -141,7 +151,7 @@ class WorkloadMarks:
     def _workload_changed(self, before: WorkloadView | None, after: WorkloadView | None) -> None:
         """Repair what somebody else changed or deleted."""
         told = after or before
-        if told is not None:
+        if told is not None and not (after is not None and self._is_own(after)):
             self._mark_explained(told)
 
     def _mark_explained(self, told: WorkloadView) -> None:

@@ -22,6 +22,11 @@ class LastWritten(Generic[Status]):
         """Believe what is seen from now on: the object is gone."""
         self._written.pop(key, None)
 
+    def is_last(self, key: Key, resource_version: str) -> bool:
+        """Tell whether a version is the one that was written last."""
+        written = self._written.get(key)
+        return written is not None and str(written[0]) == resource_version
+
     def current(self, key: Key, seen: Status, resource_version: str) -> Status:
         """Return the newer of what was seen and what was written."""
         written = self._written.get(key)
