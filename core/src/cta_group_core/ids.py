@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, NewType, Self
 
@@ -29,6 +30,7 @@ LARGEST_GPU_NUMBER: Final = 9999
 _SHORT_ID = re.compile(r"g(0|[1-9][0-9]{0,3})-([0-9]{3}|[1-9][0-9]{3})")
 
 
+@lru_cache(maxsize=16_384)  # of a large cluster's GPUs, each told again with everything that changes on its node
 def parse_gpu_uuid(text: str) -> GpuUuid:
     """Return ``text`` as a GPU's UUID, or raise :class:`InvalidText`. A MIG device's UUID is refused."""
     if not _GPU_UUID.fullmatch(text):

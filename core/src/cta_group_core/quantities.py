@@ -29,6 +29,7 @@ def parse_quantity(text: str) -> Fraction:
     return Fraction(number) * (Fraction(10) ** int(exponent) if exponent else _SCALES[suffix or ""])
 
 
+@lru_cache(maxsize=4096)
 def parse_count(text: str) -> int:
     """Return a whole number of units of an extended resource, or raise :class:`InvalidText`."""
     value = parse_quantity(text)

@@ -8,6 +8,7 @@ for the pod as a whole takes the place of that, and the overhead of its runtime 
 import math
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import lru_cache
 
 from cta_group_core.errors import InvalidText
 from cta_group_core.quantities import parse_quantity
@@ -16,29 +17,45 @@ from cta_group_operator.adapters import wire
 
 def load_of(spec: wire.PodSpec, name: str, scale: int = 1) -> int:
     """Return how much of one resource a pod takes, times ``scale``, rounded up."""
+    before = tuple((one.restart_policy == "Always", _asked(one, name)) for one in spec.init_containers or ())
+    beside = tuple(_asked(one, name) for one in spec.containers or ())
     whole = (spec.resources.requests if spec.resources else None) or {}
-    taken = amount(whole, name) if name in whole else _of_containers(spec, name)
-    return math.ceil((taken + amount(spec.overhead or {}, name)) * scale)
+    return _taken(before, beside, whole.get(name), (spec.overhead or {}).get(name, "0"), scale)
 
 
-def _of_containers(spec: wire.PodSpec, name: str) -> Fraction:
+def _asked(container: wire.Container, name: str) -> str:
+    requests = container.resources.requests if container.resources else None
+    return requests.get(name, "0") if requests else "0"
+
+
+@lru_cache(maxsize=4096)  # pods of one template ask alike, and each is told several times
+def _taken(
+    before: tuple[tuple[bool, str], ...], beside: tuple[str, ...], whole: str | None, overhead: str, scale: int
+) -> int:
+    """Add up what is written. ``before``: of each init container, whether it is a sidecar too."""
+    taken = _quantity(whole) if whole is not None else _of_containers(before, beside)
+    return math.ceil((taken + _quantity(overhead)) * scale)
+
+
+def _of_containers(before: tuple[tuple[bool, str], ...], beside: tuple[str, ...]) -> Fraction:
     sidecars, most = Fraction(0), Fraction(0)
-    for one in spec.init_containers or ():
-        asked = _of(one, name)
-        if one.restart_policy == "Always":
+    for is_sidecar, text in before:
+        asked = _quantity(text)
+        if is_sidecar:
             sidecars += asked
             asked = Fraction(0)
         most = max(most, sidecars + asked)
-    return max(most, sidecars + sum((_of(one, name) for one in spec.containers or ()), Fraction(0)))
+    return max(most, sidecars + sum(map(_quantity, beside), Fraction(0)))
 
 
-def _of(container: wire.Container, name: str) -> Fraction:
-    return amount((container.resources.requests if container.resources else None) or {}, name)
+def _quantity(text: str) -> Fraction:
+    """Return an amount; 0 for text that is no quantity."""
+    try:
+        return parse_quantity(text)
+    except InvalidText:
+        return Fraction(0)
 
 
 def amount(amounts: Mapping[str, str], name: str) -> Fraction:
     """Return one amount; 0 where there is none, and for text that is no quantity."""
-    try:
-        return parse_quantity(amounts.get(name, "0"))
-    except InvalidText:
-        return Fraction(0)
+    return _quantity(amounts.get(name, "0"))

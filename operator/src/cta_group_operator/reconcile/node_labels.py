@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
 from cta_group_core.names import LABEL_GPU_PRODUCT, LABEL_GROUPS_PER_GPU, LABEL_SIMULATED
@@ -71,6 +72,7 @@ def labels_of(status: NodeStatus) -> dict[str, str]:
     return labels
 
 
+@lru_cache(maxsize=256)
 def label_value(text: str) -> str:
     """Return text in the form that a label's value may have: ``NVIDIA H100 80GB HBM3`` becomes dashes for blanks."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text)[:_MOST].strip("-._")

@@ -94,13 +94,14 @@ class StaleNodes:
             if before is not None:
                 self._heard.pop(before.name, None)
             return
-        confirmed = after.status.confirmed_at
+        confirmed, had_confirmed = after.status.confirmed_at, after.name in self._heard
         if confirmed is None:
             self._heard.pop(after.name, None)
         elif before is None or before.status.confirmed_at != confirmed:
             age = seconds_between(confirmed, self._clock.utc_text()) if before is None else 0.0
             self._heard[after.name] = self._clock.monotonic() - age
-        self.queue.mark(after.name)
+        if before is None or had_confirmed != (after.name in self._heard) or not self._is_told(after):
+            self.queue.mark(after.name)  # else the appointment that it has will do
 
     async def _reconcile(self, name: str) -> float | None:
         """Say on a CTANode that it is stale, and that it is no more; return the seconds until it will be."""
@@ -108,13 +109,17 @@ class StaleNodes:
         if node is None:
             return None
         stale, heard = self.is_stale(node), self._heard.get(name)
-        known = next((one for one in node.status.conditions if one.type == CONDITION_REPORTING), None)
-        if stale != (known is not None and known.status is ConditionStatus.FALSE):
-            await self._write(node, known, stale=stale)
+        if not self._is_told(node):
+            await self._write(node, _known(node), stale=stale)
             self._became()
         if stale or heard is None:
             return None
         return max(0.0, heard + self._stale_seconds - self._clock.monotonic())
+
+    def _is_told(self, node: CtaNodeView) -> bool:
+        """Tell whether a CTANode says of itself whether it is stale."""
+        known = _known(node)
+        return self.is_stale(node) == (known is not None and known.status is ConditionStatus.FALSE)
 
     async def _write(self, node: CtaNodeView, known: Condition | None, *, stale: bool) -> None:
         """Add or change the one condition; the plugin's own stay, which names no other."""
@@ -132,6 +137,10 @@ class StaleNodes:
         except NotFound:
             return
         _log.info("node_reporting", node=node.name, stale=stale)
+
+
+def _known(node: CtaNodeView) -> Condition | None:
+    return next((one for one in node.status.conditions if one.type == CONDITION_REPORTING), None)
 
 
 def _condition(node: CtaNodeView, *, stale: bool, moment: str) -> Mapping[str, object]:

@@ -18,7 +18,7 @@ from cta_group_operator.reconcile.denied import Denials
 from cta_group_operator.reconcile.events import EventWriter
 from cta_group_operator.reconcile.figures import budget_figures, queue_figures, quota_figures, workload_figures
 from cta_group_operator.reconcile.lookouts import Lookouts
-from cta_group_operator.reconcile.node_labels import NodeLabeller
+from cta_group_operator.reconcile.node_labels import NodeLabeller, labels_of
 from cta_group_operator.reconcile.placement import Placement
 from cta_group_operator.reconcile.queue import WorkQueue
 from cta_group_operator.reconcile.quota import QuotaReconciler
@@ -232,5 +232,11 @@ class Work:
         self._plan_again()
         if before is not None and after is None:
             self._labeller.left(before.name)
-        for one in filter(None, (before, after)):
-            self._nodes.mark(one.name)
+        if before is None or after is None or _machine_facts(before) != _machine_facts(after):
+            for one in filter(None, (before, after)):
+                self._nodes.mark(one.name)
+
+
+def _machine_facts(node: CtaNodeView) -> tuple[str | None, dict[str, str]]:
+    """Return what is told of the machine itself, which pods that come and go do not change."""
+    return node.status.node_uid, labels_of(node.status)
