@@ -221,7 +221,8 @@ class NodeStatus(ApiModel):
 
     def rooms(self) -> list[GpuRoom]:
         """Return the GPUs that new groups can be promised on."""
-        return [gpu.room(self.enforcement.policy) for gpu in self.gpus if gpu.is_placeable]
+        policy = self.enforcement.policy
+        return [gpu.room(policy) for gpu in self.gpus if gpu.is_placeable]
 
     def with_totals(self) -> Self:
         """Return this status with the node's totals made from its GPUs, so that they can never contradict."""
