@@ -130,13 +130,13 @@ def stale_in(kube: FakeKube) -> str:
     return next(one.status.value for one in conditions if one.type == "UsageStale")
 
 
-async def test_a_borrower_is_limited_before_its_pod_is_deleted() -> None:
-    """An owner that takes its groups back has the borrower lowered first, then the pod deleted, and says why."""
-    view, kube = a_view("a", "b"), FakeKube()
-    more = {"cohort": "c", "reclaim": "delete"}
+def a_borrower(kube: FakeKube) -> ClusterView:
+    """Return a cohort whose quota r has borrowed what quota q needs now, with two pods of which one is younger."""
+    view = a_view("a", "b")
     for name, space in (("q", "a"), ("r", "b")):
         quota = a_quota(name, 32, space)
-        view.quotas.put(replace(quota, spec=quota.spec.model_copy(update={**more, "reclaim": Reclaim.DELETE})))
+        spec = quota.spec.model_copy(update={"cohort": "c", "reclaim": Reclaim.DELETE})
+        view.quotas.put(replace(quota, spec=spec))
     view.limits.put(a_limit("a", "q", 0))
     view.limits.put(a_limit("b", "r", 64, used=64))
     failure = (
@@ -150,6 +150,13 @@ async def test_a_borrower_is_limited_before_its_pod_is_deleted() -> None:
         pod = a_pod(name, 32, created=f"2026-0{1 + (name == 'young')}-01")
         view.pods.put(replace(pod, ref=ref("Pod", name, "b", "v1")))
         kube.objects[f"/api/v1/namespaces/b/pods/{name}"] = {}
+    return view
+
+
+async def test_a_borrower_is_limited_before_its_pod_is_deleted() -> None:
+    """An owner that takes its groups back has the borrower lowered first, then the pod deleted, and says why."""
+    kube = FakeKube()
+    view = a_borrower(kube)
     await reconciler(view, kube).reconcile("cohort/c")
     assert kube.writes[:3] == [
         ("merge", LIMIT.format("b") + "/status"),
@@ -157,6 +164,19 @@ async def test_a_borrower_is_limited_before_its_pod_is_deleted() -> None:
         ("delete", "/api/v1/namespaces/b/pods/young"),
     ]
     assert [verb for verb, path in kube.writes[3:] if "/events/" in path] == ["create"]
+
+
+async def test_a_pod_that_may_not_be_deleted_is_told() -> None:
+    """The owner waits on, so its quota says whose word stands in the way; it is tried again."""
+    kube = FakeKube(broken={"/pods/young": Forbidden("403: guarded")})
+    assert await reconciler(a_borrower(kube), kube).reconcile("cohort/c") == 30.0
+    conditions = QuotaStatus.model_validate(kube.objects[STATUS]["status"]).conditions
+    told = next(one for one in conditions if one.type == "Reclaiming")
+    assert told.reason == "DeletionRefused"
+    assert told.message == (
+        "denied pods need 32 groups of this quota that are lent (32 to r); they come back as pods there end; the API "
+        "server does not let the operator delete pods for them: 403: guarded"
+    )
 
 
 async def test_a_pod_on_a_lost_node_gives_nothing_back() -> None:

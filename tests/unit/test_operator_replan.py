@@ -144,6 +144,11 @@ async def test_a_pod_that_may_not_be_deleted_keeps_no_node_from_others() -> None
         await until(lambda: kube.refused >= 1, "the deletion to be refused")
         view.pods.put(a_pod("second", owner=OWNER))
         await until(lambda: ("json", f"{PATH}second") in kube.writes, "the release of another one")
+        await until(lambda: "pod-first" in placement.words, "the words")
+    told = (
+        "does not let the operator delete it, so that another is made: DELETE /api/v1/namespaces/team-a/pods/first: no"
+    )
+    assert placement.words["pod-first"].endswith(told)
 
 
 class SlowKube(RefusingKube):

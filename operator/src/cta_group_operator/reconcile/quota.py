@@ -78,28 +78,30 @@ class QuotaReconciler:
             snapshot = self._observer.look(key)
         self._note_stuck(snapshot)
         turns = OneByOne()
-        refused = await self._act(key, snapshot, turns)
-        if snapshot.plan.writes and not any(refused.values()) and not turns.failed:
+        kept: list[str] = []
+        refused = await self._act(key, snapshot, turns, kept)
+        if snapshot.plan.writes and not any((*refused.values(), kept, turns.failed)):
             return None  # the writes come back as events, and the round after them tells the status
         for quota in snapshot.quotas:
             with turns.one(quota.ref):
-                await self._tell(quota, self._status(quota, snapshot, refused[quota.ref.name]))
+                await self._tell(quota, self._status(quota, snapshot, refused[quota.ref.name], kept))
         with turns.one(f"controllers that {key} refused"):
             await self._waker.wake_in(_at_their_limits(snapshot))
         turns.end()
         again = (
             self._charges.seconds_left(snapshot.scopes),
             self._uncharged.seconds_left(snapshot.scopes.values()),
-            _REFUSED_SECONDS if any(refused.values()) else None,
+            _REFUSED_SECONDS if kept or any(refused.values()) else None,
         )
         return min((seconds for seconds in again if seconds is not None), default=None)
 
-    def _status(self, quota: QuotaView, snapshot: Snapshot, refused: list[str]) -> QuotaStatus:
+    def _status(self, quota: QuotaView, snapshot: Snapshot, refused: list[str], kept: list[str]) -> QuotaStatus:
         scope = snapshot.scopes[quota.ref.name]
         return quota_status(
             quota,
             snapshot,
             refused=refused,
+            kept=kept,
             stale=self._charges.stale(quota.ref.name, scope),
             uncharged=self._uncharged.of(scope),
             resource_name=self._resource_name,
@@ -110,8 +112,11 @@ class QuotaReconciler:
         self._stuck.clear()
         self._charges.forget()
 
-    async def _act(self, key: str, snapshot: Snapshot, turns: OneByOne) -> dict[str, list[str]]:
-        """Make the writes; return for each CTAQuota what the API server refused. Raises Conflict after the last."""
+    async def _act(self, key: str, snapshot: Snapshot, turns: OneByOne, kept: list[str]) -> dict[str, list[str]]:
+        """Make the writes; return for each CTAQuota what the API server refused. Raises Conflict after the last.
+
+        ``kept``: gets what it says to the deletion of pods.
+        """
         refused = {name: await self._let_go(scope, turns) for name, scope in snapshot.scopes.items()}
         await self._write_limits(key, snapshot, refused, turns)
         if not snapshot.plan.writes:
@@ -120,7 +125,7 @@ class QuotaReconciler:
                     await self._limits.enforce(limit, limit.hard or 0)
         if not any(refused.values()):
             for pod in snapshot.victims:
-                with turns.one(pod.ref):
+                with turns.one(pod.ref), _refusals(kept):
                     await self._reclaim(pod)
         return refused
 

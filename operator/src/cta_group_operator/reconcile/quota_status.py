@@ -32,14 +32,15 @@ def quota_status(
     snapshot: Snapshot,
     *,
     refused: Sequence[str],
+    kept: Sequence[str] = (),
     stale: Mapping[str, int],
     uncharged: Uncharged,
     resource_name: str,
 ) -> QuotaStatus:
     """Return the status without transition times.
 
-    ``refused``: writes that the API server did not take, in words. ``stale``: groups that are charged to nobody, by
-    namespace.
+    ``refused``: writes that the API server did not take, in words; ``kept``: deletions of pods. ``stale``: groups that
+    are charged to nobody, by namespace.
     """
     name = quota.ref.name
     scope, standing = snapshot.scopes[name], snapshot.standing[name]
@@ -59,7 +60,7 @@ def quota_status(
         conditions=(
             _ready(scope, snapshot.plan.members[name], refused),
             _overcommitted(quota, scope, standing),
-            _reclaiming(quota, snapshot),
+            _reclaiming(quota, snapshot, kept),
             _stale(stale),
             _uncharged(uncharged),
             _conflict(scope),
@@ -114,7 +115,7 @@ def _overcommitted(quota: QuotaView, scope: Scope, standing: MemberPlan) -> Cond
     return _condition(CONDITION_OVERCOMMITTED, "QuotaLowered", told, holds=True)
 
 
-def _reclaiming(quota: QuotaView, snapshot: Snapshot) -> Condition:
+def _reclaiming(quota: QuotaView, snapshot: Snapshot, kept: Sequence[str]) -> Condition:
     owed = snapshot.standing[quota.ref.name].owed
     if not owed:
         return _condition(CONDITION_RECLAIMING, "NothingOwed", "", holds=False)
@@ -125,6 +126,9 @@ def _reclaiming(quota: QuotaView, snapshot: Snapshot) -> Condition:
     }
     told = ", ".join(f"{amount} to {name}" for name, amount in sorted(borrowers.items())[:_NAMES_TOLD])
     told = f"denied pods need {owed} groups of this quota that are lent ({told}); they come back as pods there end"
+    if quota.spec.reclaim is Reclaim.DELETE and kept:
+        told = f"{told}; the API server does not let the operator delete pods for them: {kept[0]}"
+        return _condition(CONDITION_RECLAIMING, "DeletionRefused", told, holds=True)
     if quota.spec.reclaim is Reclaim.DELETE:
         return _condition(CONDITION_RECLAIMING, "Deleting", f"{told}, and pods are deleted for them", holds=True)
     return _condition(CONDITION_RECLAIMING, "Waiting", told, holds=True)

@@ -15,7 +15,7 @@ from cta_group_core.avoided import Avoided
 from cta_group_core.ids import NodeName
 from cta_group_core.scheduler_words import would_other_nodes_help
 from cta_group_core.scheduling import NodeTerm, PodTerms
-from cta_group_operator.errors import NotFound
+from cta_group_operator.errors import Forbidden, NotFound, Rejected
 from cta_group_operator.logs import EventLog
 from cta_group_operator.metrics import Metrics
 from cta_group_operator.ports import Clock, KubeApi, PodView
@@ -155,8 +155,14 @@ class Replan:
 
     async def _replace(self, pod: PodView) -> None:
         nodes = pinned_nodes(pod.terms)
-        if not await self._delete(pod, nodes):
-            return
+        try:
+            if not await self._delete(pod, nodes):
+                return
+        except (Forbidden, Rejected) as no:  # tried again, less and less
+            await self._report(
+                pod, f"the API server does not let the operator delete it, so that another is made: {no}"
+            )
+            raise
         self._metrics.replanned.inc()
         _log.info("replanned", pod=pod.ref, nodes=",".join(nodes), words=pod.words)
         told = (
