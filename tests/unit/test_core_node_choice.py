@@ -82,6 +82,9 @@ def test_a_node_that_is_not_heard_of_holds_what_it_held(key: str, words: str) ->
     assert str(refused.value) == (
         f"asked for 32 groups; out of the question: away: {words}, 96 groups held there; empty: {words}"
     )
+    elsewhere = replace(POD, node_selector=(("zone", "b"),))
+    with pytest.raises(RequestRefused, match=r"out of the question: away, empty: node selector zone=b$"):
+        choose_nodes(elsewhere, (32,), offers)
 
 
 def test_what_comes_back_is_told_with_its_pod_and_its_time() -> None:

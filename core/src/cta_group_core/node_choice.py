@@ -22,7 +22,7 @@ from cta_group_core.ids import GpuUuid, NodeName
 from cta_group_core.moves import HeldGpu, Tenant, helpful_move
 from cta_group_core.placement import choose_gpus
 from cta_group_core.rooms import GpuRoom, by_capacity, describe_fit, describe_free, largest_fit
-from cta_group_core.scheduling import Load, NodeFacts, PodTerms, objection
+from cta_group_core.scheduling import Load, NodeFacts, PodTerms, names_objection, objection
 from cta_group_core.verdicts import Rank, Verdict, refusal_words
 
 MAX_CANDIDATES = 3
@@ -166,7 +166,8 @@ def judge(pod: PodTerms, requests: Sequence[int], offer: NodeOffer) -> Verdict:
     """Say whether one node can take a pod, and how well."""
     name = offer.facts.name
     if why_not := objection(pod, offer.facts, offer.load):
-        return Verdict(name, None, f"{why_not}{_held_words(offer)}", has_gpu=False)
+        held = "" if names_objection(pod, offer.facts) else _held_words(offer)
+        return Verdict(name, None, f"{why_not}{held}", has_gpu=False)
     if offer.closed:
         return Verdict(name, None, offer.closed)
     try:
