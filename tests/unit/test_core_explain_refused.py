@@ -52,6 +52,18 @@ def test_room_elsewhere_in_the_quota() -> None:
     assert "128 of 256 left" in message
 
 
+def test_room_elsewhere_that_cannot_be_moved() -> None:
+    """Where the API server takes no limit, it does not come in a moment: whose word that is is told."""
+    why = "PATCH /api/v1/namespaces/b/resourcequotas/cta-group: 403 no"
+    quota = QuotaFacts("team-a", groups=256, used=128, share=128, share_used=128, namespaces=2, obstacle=why)
+    message, admissible, _ = told(WorkloadFacts(1, 32, (), DENIED, quota))
+    assert admissible == "QuotaNotMoved"
+    assert message == (
+        "the pod cannot be created: needs 32, and CTAQuota team-a has 128 of 256 left, which cannot be moved to this "
+        f"namespace (its part is 128, used 128): {why}"
+    )
+
+
 def test_a_cohort_that_lends_not_enough() -> None:
     """What a quota may borrow now is counted, and told beside its own groups."""
     quota = QuotaFacts("team-a", 64, used=96, share=96, share_used=96, cohort="research", reachable=112)

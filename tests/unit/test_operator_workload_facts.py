@@ -8,16 +8,25 @@ import pytest
 from cta_group_core.explain import Stage, explain
 from cta_group_core.ids import NodeName
 from cta_group_core.names import GATE_PLACEMENT
+from cta_group_core.nodes import Condition, ConditionStatus
+from cta_group_core.quota import NamespaceShare, QuotaStatus
 from cta_group_core.scheduling import TAINT_UNREACHABLE, Taint
+from cta_group_operator.metrics import Metrics
+from cta_group_operator.ports import ObjectRef
 from cta_group_operator.reconcile.denied import Denials
+from cta_group_operator.reconcile.queue import WorkQueue
 from cta_group_operator.reconcile.workload_facts import stage_of, workload_facts
+from cta_group_operator.reconcile.workload_marks import WorkloadMarks
 from explained import DENIED, DEPLOYMENT, REPLICA_SET, a_world, event
 from operator_world import (
     RESOURCE,
     SPACE,
+    FakeClock,
+    FakeKube,
     a_controller,
     a_node,
     a_pod,
+    a_reconciler,
     a_view,
     ref,
 )
@@ -148,3 +157,29 @@ def test_pods_that_end_and_pods_on_a_lost_node() -> None:
         "1 of 2 pods run, 32 groups each; being deleted: set-1, whose node n is not heard of: it ends when that is "
         "back, or when its Node object is deleted; pod set-0 is on node n, which is not heard of"
     )
+
+
+def test_a_limit_that_cannot_be_written_is_what_keeps_pods_out() -> None:
+    """What the CTAQuota says of its limits is told of whom it denies, when it begins to say so and when it ends."""
+    view, clock = a_world(), FakeClock()
+    queue = WorkQueue[ObjectRef](
+        "workload", a_reconciler(view, FakeKube()).reconcile, clock=clock, metrics=Metrics("t")
+    )
+    WorkloadMarks(view, Denials(view, RESOURCE), queue)
+    quota = view.quotas.get("q")
+    assert quota is not None
+    refused = Condition(type="Ready", status=ConditionStatus.FALSE, reason="WriteRefused", message="403: no")
+    share = NamespaceShare(name=SPACE, hard=64, used=64)
+    stuck = replace(quota, status=QuotaStatus(namespaces=(share,), conditions=(refused,)), resource_version="2")
+    view.quotas.put(stuck)
+    assert queue.depth == 1
+    facts = workload_facts(DEPLOYMENT, view, Denials(view, RESOURCE), {})
+    assert facts is not None
+    assert facts.quota is not None
+    assert facts.quota.obstacle == "403: no"
+    queue.rest()
+    queue.wake()
+    view.quotas.put(replace(stuck, resource_version="3"))
+    assert queue.depth == 0
+    view.quotas.put(replace(quota, status=QuotaStatus(namespaces=(share,)), resource_version="4"))
+    assert queue.depth == 1

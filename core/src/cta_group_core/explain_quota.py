@@ -24,6 +24,8 @@ class QuotaFacts:
     """What it could hold now with its cohort: its own and what it may borrow, less what others hold of it. None: its
     own groups."""
     ending: Sequence[EndingPod] = ()
+    obstacle: str = ""
+    """What keeps its limits from being written, in words; empty while nothing does."""
     at_most: int | None = None
     """What it could hold if no other of its cohort held anything. None: its own groups."""
 
@@ -45,11 +47,11 @@ def denied_by(quota: QuotaFacts, needs: int, *, missing: int) -> tuple[str, str]
         return "QuotaRetry", f"{told}; tried again in a moment"
     short = quota.used + needs - quota.most
     if short <= 0:
-        told = (
-            f"needs {needs}, and CTAQuota {quota.name} has {quota.most - quota.used} of {quota.most} left, "
-            f"which are being moved to this namespace (its part is {quota.share}, used {quota.share_used})"
-        )
-        return "QuotaMoving", told
+        left = f"needs {needs}, and CTAQuota {quota.name} has {quota.most - quota.used} of {quota.most} left"
+        part = f"to this namespace (its part is {quota.share}, used {quota.share_used})"
+        if quota.obstacle:
+            return "QuotaNotMoved", f"{left}, which cannot be moved {part}: {quota.obstacle}"
+        return "QuotaMoving", f"{left}, which are being moved {part}"
     if quota.used + needs <= quota.groups:
         return (
             "QuotaLent",

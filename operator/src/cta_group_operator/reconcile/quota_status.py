@@ -13,6 +13,7 @@ from cta_group_core.quota import (
     CONDITION_STALE,
     CONDITION_UNCHARGED,
     REASON_NO_NAMESPACE,
+    REASON_WRITE_REFUSED,
     NamespaceShare,
     QuotaStatus,
     Reclaim,
@@ -80,7 +81,7 @@ def _obstacle(scope: Scope, refused: Sequence[str]) -> tuple[str, str] | None:
     """Return reason and words of what people must mend."""
     if refused:
         more = f" (and {len(refused) - _NAMES_TOLD} more)" if len(refused) > _NAMES_TOLD else ""
-        return "WriteRefused", "; ".join(refused[:_NAMES_TOLD]) + more
+        return REASON_WRITE_REFUSED, "; ".join(refused[:_NAMES_TOLD]) + more
     if scope.taken:
         told = f"a ResourceQuota that people made has the name cta-group in {_names(scope.taken)}; rename that one"
         return "NameTaken", told

@@ -8,6 +8,7 @@ from cta_group_core.explain import PodFacts, Stage, WorkloadFacts
 from cta_group_core.explain_growth import Ceiling
 from cta_group_core.explain_quota import QuotaFacts
 from cta_group_core.names import GATE_PLACEMENT, QUOTA_OBJECT_NAME
+from cta_group_core.quota import CONDITION_READY, REASON_WRITE_REFUSED
 from cta_group_core.vllm.account import condition_of_annotations
 from cta_group_operator.ports import ControllerView, CtaNodeView, LimitView, ObjectRef, PodView, QuotaView
 from cta_group_operator.reconcile.denied import Denials
@@ -138,7 +139,14 @@ def quota_facts(namespace: str, view: ClusterView) -> QuotaFacts | None:
         reachable=_reachable(quota, view) if quota.spec.cohort else None,
         at_most=_at_most(quota, sum(one.spec.groups for one in members_of(cohort_key(quota), view))),
         ending=tuple(pod for one in limits for pod in ending_pods(one, view)),
+        obstacle=_obstacle(quota),
     )
+
+
+def _obstacle(quota: QuotaView) -> str:
+    """Return why limits of a quota cannot be written, as its own status says."""
+    ready = (one for one in quota.status.conditions if one.type == CONDITION_READY)
+    return next((one.message for one in ready if one.reason == REASON_WRITE_REFUSED), "")
 
 
 def _reachable(quota: QuotaView, view: ClusterView) -> int:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from cta_group_core.names import QUOTA_OBJECT_NAME
+from cta_group_core.quota import CONDITION_READY
 from cta_group_core.workload import object_name
 from cta_group_operator.ports import (
     AutoscalerView,
@@ -13,6 +14,7 @@ from cta_group_operator.ports import (
     NodeView,
     ObjectRef,
     PodView,
+    QuotaView,
     WorkloadView,
 )
 from cta_group_operator.reconcile.denied import Denials
@@ -36,6 +38,7 @@ class WorkloadMarks:
         self._denials = denials
         self._queue = queue
         view.limits.subscribe(self._limit_changed)
+        view.quotas.subscribe(self._quota_changed)
         view.pods.subscribe(self._pod_changed)
         view.workloads.subscribe(self._workload_changed)
         view.failures.subscribe(self._failure_changed)
@@ -66,6 +69,13 @@ class WorkloadMarks:
         for limit in (before, after):
             if limit is not None:
                 self._mark_denied_in(limit.ref.namespace)
+
+    def _quota_changed(self, before: QuotaView | None, after: QuotaView | None) -> None:
+        """Have those looked at whom it denies, when it says something else of itself."""
+        if before is None or after is None or _says(before) == _says(after):
+            return
+        for share in after.status.namespaces:
+            self._mark_denied_in(share.name)
 
     def _node_changed(self, before: NodeView | None, after: NodeView | None) -> None:
         """Have those looked at that have pods there, or wait for one that is being deleted there.
@@ -159,6 +169,11 @@ class WorkloadMarks:
             return
         owner = told.status.owner
         self._queue.mark(ObjectRef(owner.api_version, owner.kind, told.ref.namespace, owner.name, told.owner_uid))
+
+
+def _says(quota: QuotaView) -> tuple[int, str | None, str]:
+    ready = (one for one in quota.status.conditions if one.type == CONDITION_READY)
+    return quota.spec.groups, quota.spec.cohort, next((f"{one.reason}: {one.message}" for one in ready), "")
 
 
 def _sizes(node: CtaNodeView | None) -> frozenset[tuple[str, int, int, int]]:
