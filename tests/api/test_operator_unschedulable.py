@@ -1,5 +1,6 @@
 """Pods that were sent where only the scheduler knows that they cannot run: they run elsewhere, or are told why not."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -160,9 +161,7 @@ def test_what_fits_nowhere_is_shown_to_an_autoscaler(cluster: GpuCluster) -> Non
     cluster.create_pod("large", 96)
 
     def shown() -> bool:
-        pod = cluster.pod("large")
-        told = [one.get("reason") for one in pod["status"].get("conditions", ()) if one["type"] == "PodScheduled"]
-        return told == ["Unschedulable"] and not pod["spec"].get("schedulingGates")
+        return is_unschedulable(cluster, "large") and not cluster.pod("large")["spec"].get("schedulingGates")
 
     wait_for(shown, "the pod to be unschedulable", PATIENCE_SECONDS)
     assert "affinity" not in cluster.pod("large")["spec"]
@@ -179,3 +178,42 @@ def test_what_the_scheduler_would_bind_to_pieces_is_not_shown(cluster: GpuCluste
     assert cluster.pod("large")["spec"]["schedulingGates"]
     cluster.publish(node, [held(64)], [])
     assert cluster.wait_bound("large") == node
+
+
+@pytest.fixture
+def important(cluster: GpuCluster) -> Iterator[tuple[str, str]]:
+    """Make two priority classes, of which the second evicts nobody."""
+    path, names = (
+        "/apis/scheduling.k8s.io/v1/priorityclasses",
+        (f"high-{cluster.namespace}", f"meek-{cluster.namespace}"),
+    )
+    for name, policy in zip(names, ("PreemptLowerPriority", "Never"), strict=True):
+        cluster.api.create(path, {"metadata": {"name": name}, "value": 1000, "preemptionPolicy": policy})
+    yield names
+    for name in names:
+        cluster.api.discard(f"{path}/{name}")
+
+
+def test_nobody_is_evicted_for_what_an_autoscaler_is_to_see(cluster: GpuCluster, important: tuple[str, str]) -> None:
+    """The scheduler would evict for sums, not for GPUs: who may evict stays gated and is told, who may not is shown."""
+    high, meek = important
+    node = cluster.add_node("full", [])
+    cluster.create_pod("low", 128)
+    assert cluster.wait_bound("low") == node
+    cluster.wait_told("Pod", "low", "1 starting")  # so the operator knows where it is
+    cluster.publish(node, [held(128, "low", cluster.namespace)])
+    cluster.create_pod("high", 96, priorityClassName=high)
+    cluster.create_pod("meek", 96, priorityClassName=meek)
+    cluster.wait_told("Pod", "high", "not shown to the autoscaler", f"evict pods of a lower priority on {node} for it")
+    wait_for(lambda: "schedulingGates" not in cluster.pod("meek")["spec"], "the other to be shown", PATIENCE_SECONDS)
+    assert cluster.pod("high")["spec"]["schedulingGates"]
+    wait_for(lambda: is_unschedulable(cluster, "meek"), "the scheduler to have looked at it", PATIENCE_SECONDS)
+    assert "deletionTimestamp" not in cluster.pod("low")["metadata"]
+
+
+def is_unschedulable(cluster: GpuCluster, name: str) -> bool:
+    """Tell whether the scheduler says that it finds no node for a pod."""
+    told = [
+        one.get("reason") for one in cluster.pod(name)["status"].get("conditions", ()) if one["type"] == "PodScheduled"
+    ]
+    return told == ["Unschedulable"]

@@ -15,7 +15,7 @@ from cta_group_operator.reconcile.in_flight import Offers
 from cta_group_operator.reconcile.placement import Placement
 from cta_group_operator.reconcile.showing import Showing
 from cta_group_operator.settings import Settings
-from operator_world import FakeClock, FakeKube, a_node, a_pod, a_view
+from operator_world import FakeClock, FakeKube, a_node, a_pod, a_view, on
 from placement_running import running
 
 POD = PodTerms()
@@ -63,7 +63,7 @@ def test_it_is_shown_when_its_time_has_come() -> None:
     """A refused pod waits the whole time first, and without an autoscaler for ever."""
     clock, kube, again = FakeClock(), FakeKube(), list[float]()
     events = EventWriter(kube, clock, "me")
-    showing = Showing(clock, events, 30.0, again.append)
+    showing = Showing(a_view(), clock, events, after_seconds=30.0, look_again=again.append)
     pod = a_pod("p", 96)
     assert showing.verdict(pod, [full()]) == ""
     assert again == [30.0]
@@ -71,7 +71,28 @@ def test_it_is_shown_when_its_time_has_come() -> None:
     assert showing.verdict(pod, [full()]) is None
     showing.forget(pod.ref.uid)
     assert showing.verdict(pod, [full()]) == ""
-    assert Showing(clock, events, None, again.append).verdict(pod, [full()]) == ""
+    never = Showing(a_view(), clock, events, after_seconds=None, look_again=again.append)
+    assert never.verdict(pod, [full()]) == ""
+
+
+async def test_nobody_is_evicted_for_a_pod_that_is_shown() -> None:
+    """The scheduler would make room in sum for one of a higher priority, and the plugin may refuse it all the same."""
+    view, clock, kube = a_view(), FakeClock(), FakeKube()
+    a_node(view, "n1", 0)
+    showing = Showing(view, clock, EventWriter(kube, clock, "me"), after_seconds=0.0, look_again=lambda _: None)
+    for name, priority in (("low", 0), ("equal", 7), ("high", 9)):
+        view.pods.put(a_pod(name, 64, priority=priority, node=NodeName("n1"), gates=(), phase="Running"))
+    view.pods.put(a_pod("comes", 32, gates=(), terms=on("n1")))
+    offers = [full("n1")]
+    assert showing.verdict(a_pod("p", 96, priority=7), offers) == (
+        "not shown to the autoscaler: the scheduler would evict pods of a lower priority on n1 for it, whose groups "
+        "may lie on several GPUs; with a PriorityClass of preemptionPolicy: Never it is shown"
+    )
+    assert showing.verdict(a_pod("p", 96, priority=7, evicts=False), offers) is None
+    assert showing.verdict(a_pod("p", 96), offers) is None
+    assert showing.verdict(a_pod("p", 128, priority=7), offers) is None
+    elsewhere = PodTerms(node_selector=(("zone", "b"),))
+    assert showing.verdict(a_pod("p", 96, priority=7, terms=elsewhere), offers) is None
 
 
 async def test_the_release_names_no_node() -> None:

@@ -91,6 +91,8 @@ class PodView:
     """Its controller."""
     created: str = ""
     priority: int = 0
+    evicts: bool = True
+    """Whether the scheduler may evict pods of a lower priority for it."""
     phase: str = "Pending"
     deleting: bool = False
     ends: str = ""

@@ -57,6 +57,7 @@ class Converter:
             owner=owner_of(meta),
             created=meta.creation_timestamp or "",
             priority=spec.priority or 0,
+            evicts=spec.preemption_policy != "Never",
             phase=status.phase or "Pending",
             deleting=meta.deletion_timestamp is not None,
             ends=meta.deletion_timestamp or "",

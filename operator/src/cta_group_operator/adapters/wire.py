@@ -131,6 +131,7 @@ class PodSpec(Struct, rename="camel"):
     overhead: dict[str, str] | None = None
     scheduling_gates: list[Gate] | None = None
     priority: int | None = None
+    preemption_policy: str | None = None
     scheduler_name: str | None = None
 
 

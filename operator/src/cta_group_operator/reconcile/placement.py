@@ -73,7 +73,9 @@ class Placement:
         self._waits = Waits(clock, metrics)
         self._turns = Turns(self._waits.seconds)
         self._snapshots = Snapshots(view, clock, room_of, self._unclaimed.is_unclaimed)
-        self._showing = Showing(clock, events, settings.scale_up_after_seconds, self._next_look.ask)
+        self._showing = Showing(
+            view, clock, events, after_seconds=settings.scale_up_after_seconds, look_again=self._next_look.ask
+        )
         self._replan = Replan(
             view, api, clock, settings=settings, metrics=metrics, events=events, plan_again=self.plan_again, tell=tell
         )
