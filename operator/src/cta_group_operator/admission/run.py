@@ -1,6 +1,7 @@
 """What the application starts: the endpoint on every replica, and on the leader the keeping of its certificates."""
 
 import asyncio
+import socket
 from dataclasses import dataclass
 from typing import NoReturn, Self
 
@@ -100,6 +101,7 @@ class AdmissionServer:
         self._refreshing = asyncio.Lock()
         self._side: SideLoop | None = None
         self._runner: web.AppRunner | None = None
+        self._listener: socket.socket | None = None
 
     @property
     def is_ready(self) -> bool:
@@ -154,14 +156,10 @@ class AdmissionServer:
         _log.info("admission_listening", host=self._settings.host, port=self.port)
 
     async def _listen(self) -> web.AppRunner:
+        listener = self._listener = socket.create_server((self._settings.host, self._settings.port))
         runner = web.AppRunner(self._endpoint.application(), access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
         await runner.setup()
-        site = web.TCPSite(runner, self._settings.host, self._settings.port, ssl_context=self._tls.context)
-        try:
-            await site.start()
-        except OSError:
-            await runner.cleanup()
-            raise
+        await web.SockSite(runner, listener, ssl_context=self._tls.context).start()
         return runner
 
     async def close(self, patience_seconds: float = _PATIENCE_SECONDS) -> None:
@@ -170,20 +168,23 @@ class AdmissionServer:
         What hangs is waited for ``patience_seconds`` and then left alone.
         """
         runner, self._runner = self._runner, None
+        listener, self._listener = self._listener, None
         side, self._side = self._side, None
         if side is None:
             return
-        if runner is not None:
+        if runner is not None and listener is not None:
             try:
                 async with asyncio.timeout(patience_seconds):
-                    await side.run(_end(runner))
+                    await side.run(_end(runner, listener))
             except TimeoutError:
                 _log.warning("admission_does_not_end", seconds=patience_seconds)
         await side.stop()
 
 
-async def _end(runner: web.AppRunner) -> None:
+async def _end(runner: web.AppRunner, listener: socket.socket) -> None:
     """Finish what is being answered, and let no connection outlive that: the loop under it is about to end."""
+    asyncio.get_running_loop().remove_reader(listener)
+    await asyncio.sleep(0)  # what was accepted just now becomes a connection: a server that is closed leaves it open
     connections = runner.server.connections if runner.server is not None else []
     transports = [one.transport for one in connections if one.transport is not None]
     await runner.cleanup()
