@@ -7,6 +7,7 @@ a body that is no question at all gets an HTTP error.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from aiohttp import web
@@ -15,6 +16,7 @@ from cta_group_operator.admission.decision import Mutation, Pauses, mutate, vali
 from cta_group_operator.admission.gpu_kinds import SliceFacts
 from cta_group_operator.admission.metrics import AdmissionMetrics
 from cta_group_operator.admission.pod import Pod
+from cta_group_operator.admission.remembered import Remembered
 from cta_group_operator.admission.review import Answer, BadReview, Request, read_pod, read_review, write_answer
 from cta_group_operator.admission.settings import PodRules
 from cta_group_operator.logs import EventLog
@@ -38,18 +40,25 @@ class Endpoint:
     def application(self) -> web.Application:
         """Return the routes: ``/mutate``, ``/validate``, ``/healthz``."""
         application = web.Application(client_max_size=_LARGEST_BODY_BYTES)
-        application.router.add_post("/mutate", self._mutate)
-        application.router.add_post("/validate", self._validate)
+        application.router.add_post("/mutate", partial(self._answer, "mutate", self._mutating()))
+        application.router.add_post("/validate", partial(self._answer, "validate", self._validating()))
         application.router.add_get("/healthz", _healthy)
         return application
 
-    async def _mutate(self, request: web.Request) -> web.Response:
-        return await self._answer("mutate", request, lambda pod: mutate(pod, self.rules, self.facts, self.pauses))
+    def _mutating(self) -> Decide:
+        alike = Remembered(lambda pod, facts: mutate(pod, self.rules, facts), self.facts)
 
-    async def _validate(self, request: web.Request) -> web.Response:
-        return await self._answer("validate", request, lambda pod: Mutation(validate(pod, self.rules, self.facts)))
+        def decide(pod: Pod) -> Mutation:
+            if (pod.spec.scheduler_name or "") in self.rules.gateless_schedulers:  # it may have to wait, and not always
+                return mutate(pod, self.rules, self.facts, self.pauses)
+            return alike(pod)
 
-    async def _answer(self, path: str, request: web.Request, decide: Decide) -> web.Response:
+        return decide
+
+    def _validating(self) -> Decide:
+        return Remembered(lambda pod, facts: Mutation(validate(pod, self.rules, facts)), self.facts)
+
+    async def _answer(self, path: str, decide: Decide, request: web.Request) -> web.Response:
         started = time.perf_counter()
         body = await request.read()
         try:
