@@ -6,13 +6,19 @@ import pytest
 
 from cluster_harness.api_client import ApiClient
 from cluster_harness.control_plane import ControlPlane
+from cluster_harness.control_plane_spec import ControlPlaneOptions
 from new_namespaces import new_namespace
+
+
+_PATIENT = ("--node-monitor-grace-period=1h", "--node-startup-grace-period=1h")
+"""Nodes without a kubelet are lost when a test says so, not because it takes long on a busy machine."""
 
 
 @pytest.fixture(scope="session")
 def control_plane() -> Iterator[ControlPlane]:
     """One control plane for all tests; whoever stops a component of it starts it again, or else the next test does."""
-    with ControlPlane.start() as running:
+    options = ControlPlaneOptions(extra_flags={"kube-controller-manager": _PATIENT})
+    with ControlPlane.start(options) as running:
         yield running
 
 
