@@ -5,6 +5,7 @@ files that share a cluster.
 """
 
 import zlib
+from collections.abc import Generator
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -12,6 +13,8 @@ from typing import Final
 import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
+
+from evidence import evidence_of
 
 settings.register_profile("cta-group", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("cta-group")
@@ -28,6 +31,18 @@ _HERE: Final = Path(__file__).parent
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the tests that take long."""
     items.sort(key=_turn)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show with a test that failed what the programs said that it was about: their logs go with its folders."""
+    report = yield
+    if report.failed and isinstance(item, pytest.Function):
+        try:
+            report.sections += evidence_of(item.funcargs)
+        except Exception as problem:  # noqa: BLE001 - whatever it is, the failure itself must be told
+            report.sections.append(("evidence", f"none: {problem!r}"))
+    return report
 
 
 @pytest.hookimpl(optionalhook=True)
