@@ -9,7 +9,6 @@ from cluster_harness.control_plane import ControlPlane
 from cluster_harness.control_plane_spec import ControlPlaneOptions
 from new_namespaces import new_namespace
 
-
 _PATIENT = ("--node-monitor-grace-period=1h", "--node-startup-grace-period=1h")
 """Nodes without a kubelet are lost when a test says so, not because it takes long on a busy machine."""
 
