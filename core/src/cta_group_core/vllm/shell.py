@@ -5,27 +5,27 @@ Commands are gone through in their order. A variable that is set where only a br
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
 from cta_group_core.vllm.launchers import after_launcher, file_name
-from cta_group_core.vllm.shell_parts import Part, Quote, RawCommand, RawWord, Unreadable
-from cta_group_core.vllm.shell_values import expand, expand_text
-from cta_group_core.vllm.shell_variables import Variables
+from cta_group_core.vllm.shell_builtins import DECLARING, assign, assigned, declare, forget, set_parameters, value_of
+from cta_group_core.vllm.shell_parts import RawCommand, RawWord, Unreadable
+from cta_group_core.vllm.shell_values import expand, values_in
+from cta_group_core.vllm.shell_variables import Variables, text_of
 from cta_group_core.vllm.shell_words import cut
 from cta_group_core.vllm.surroundings import Surroundings
 from cta_group_core.vllm.word import Word
 
 SHELLS = frozenset({"sh", "bash", "ash", "dash", "zsh"})
 _TEXT_FOLLOWS = re.compile(r"-[a-zA-Z]*c[a-zA-Z]*")
-_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z_0-9]*)(\+?)=")
+_SPECIAL = re.compile(r"""["'\\$`{}();&|<>~*?#!]""")
 _OPENING = frozenset({"if", "while", "until", "for", "case", "select"})
 _CLOSING = frozenset({"fi", "done", "esac"})
 _BETWEEN = frozenset({"then", "else", "elif", "do", "{", "}", "!", "time", "exec", "nohup", "command", "builtin"})
-_TESTING = frozenset({"test", "[", "[[", "grep", "command", "which", "type"})
+_TESTING = frozenset({"test", "[", "[[", "grep", "command", "which", "type", "shift"})
 """What is behind their ``&&`` may not run."""
-_DECLARING = frozenset({"export", "declare", "local", "readonly", "typeset"})
 _DEEPEST = 4
 _MOST_STEPS = 2000
 
@@ -112,34 +112,55 @@ class _Reader:
         except Unreadable as unreadable:
             self.found.trouble = self.found.trouble or str(unreadable)
             return
-        for command in commands:
+        for command, following in zip(commands, (*commands[1:], None), strict=False):
             self.found.steps += 1
             if self.found.steps > _MOST_STEPS:
                 self.found.trouble = self.found.trouble or f"it has more than {_MOST_STEPS} commands"
                 return
-            self._command(command, depth)
+            piped = command.after == "|" or (following is not None and following.after == "|")
+            self._command(command, depth, piped=piped)
 
-    def _command(self, command: RawCommand, depth: int) -> None:
+    def _command(self, command: RawCommand, depth: int, *, piped: bool) -> None:
+        self.variables.enter(command.depth, command.lowest)
         self.tested = command.after == "||" or (command.after == "&&" and self.tested)
         words = self._after_keywords(list(command.words), command.after)
         self.variables.in_function = Block.FUNCTION in self.blocks
         self.variables.uncertain = (
             self.branches > 0 or self.tested or any(one is not Block.PLAIN for one in self.blocks)
         )
+        before = self.variables.kept() if piped else None
         self._run(words, depth)
+        if before is not None:  # each part of a pipe is a shell of its own
+            self.variables.restore(before)
         self.tested = self.tested or any(word.plain in _TESTING for word in command.words[:2])
 
     def _run(self, words: list[RawWord], depth: int) -> None:
-        while words and (match := _assignment(words[0])):
-            self._assign(words.pop(0), match)
-        if words and words[0].plain in _DECLARING:
-            for word in words[1:]:
-                if match := _assignment(word):
-                    self._assign(word, match)
-        elif words and words[0].plain == "eval":
-            self.read(" ".join(word.source for word in words[1:]), depth + 1)
-        elif words:
-            self._program([one for word in words for one in expand(word, self.variables)], depth)
+        count = 0
+        while count < len(words) and assigned(words[count]):
+            count += 1
+        given = [(word, match) for word in words[:count] if (match := assigned(word))]
+        words = words[count:]
+        if not words:
+            for word, match in given:
+                assign(word, match, self.variables)
+        elif words[0].plain in DECLARING:
+            declare(words, self.variables)
+        elif words[0].plain == "eval":
+            self._evaluate(words[1:], depth)
+        else:  # what is given stands for this program alone, and not for its words
+            own = {match.group(1): value_of(word, match, self.variables) for word, match in given}
+            self._program([one for word in words for one in expand(word, self.variables)], depth, own)
+
+    def _evaluate(self, words: Sequence[RawWord], depth: int) -> None:
+        """Read what ``eval`` gets: as written, or where a value holds quotes and the like, with the values put in."""
+        if not any(_SPECIAL.search(one.text) for one in values_in(words, self.variables)):
+            self.read(" ".join(word.source for word in words), depth + 1)
+            return
+        values = [one for word in words for one in expand(word, self.variables)]
+        if any(one.unresolved for one in values):
+            self.found.trouble = self.found.trouble or "eval reads quotes out of what is not known"
+        else:
+            self.read(" ".join(one.text for one in values), depth + 1)
 
     def _after_keywords(self, words: list[RawWord], after: str) -> list[RawWord]:
         """Take off what only tells how commands hang together; ``after`` is the operator before them."""
@@ -153,6 +174,8 @@ class _Reader:
                 self.blocks.pop()
             elif keyword in _OPENING:
                 self.branches += 1
+                if keyword in {"for", "select"} and len(words) > 1 and words[1].plain:
+                    self.variables.assign(words[1].plain, None)
             elif keyword in _CLOSING:
                 self.branches -= 1
             elif keyword not in _BETWEEN:
@@ -160,45 +183,25 @@ class _Reader:
             words = words[1:]
         return words
 
-    def _assign(self, word: RawWord, match: re.Match[str]) -> None:
-        name, adds = match.group(1), bool(match.group(2))
-        if word.items is not None:
-            items = [one for item in word.items for one in expand(item, self.variables)]
-            before = self.variables.arrays.get(name, []) if adds else []
-            self.variables.assign_array(name, None if before is None else [*before, *items])
-            return
-        head = word.parts[0]
-        rest = RawWord((Part(head.text[match.end() :], Quote.DOUBLE), *word.parts[1:]))
-        value: Word | None = expand_text(rest, self.variables)
-        if adds and value is not None:
-            value = self._joined(name, value)
-        self.variables.assign(name, value)
-
-    def _joined(self, name: str, value: Word) -> Word | None:
-        try:
-            before = self.variables.text(name)
-        except KeyError:
-            return value
-        return None if before is None else Word(before.text + value.text, None, before.unresolved + value.unresolved)
-
-    def _program(self, words: list[Word], depth: int) -> None:
+    def _program(self, words: list[Word], depth: int, own: Mapping[str, Word | None]) -> None:
         if not words:
             return
         files = self.variables.surroundings.files
-        if words[0].text == "set" and [word.text for word in words[1:2]] == ["--"]:
-            self.variables.replace_parameters(words[2:])
+        forget(words, self.variables)
+        if words[0].text == "set":
+            set_parameters(words[1:], self.variables)
         elif words[0].text == "shift":
             self.variables.shift(words[1:])
         elif words[0].text in {".", "source"} and len(words) > 1 and words[1].text in files:
             self.read(files[words[1].text], depth + 1)
         elif is_shell(words[0]) or words[0].text in files:
-            self._another_script(words, depth)
+            self._another_script(words, depth, own)
         elif (inner := shell_behind(words)) is not None:
-            self._another_script(words[inner:], depth)
+            self._another_script(words[inner:], depth, own)
         else:
             self.found.commands.append(tuple(words))
 
-    def _another_script(self, words: list[Word], depth: int) -> None:
+    def _another_script(self, words: list[Word], depth: int, own: Mapping[str, Word | None]) -> None:
         files = self.variables.surroundings.files
         text, file, parameters = shell_script(words)
         if words[0].text in files:
@@ -208,15 +211,9 @@ class _Reader:
             self.found.commands.append(tuple(words))
             return
         inner = Surroundings(
-            self.variables.known(),
+            {**self.variables.known(), **{name: text_of(word) for name, word in own.items()}},
             self.variables.surroundings.more_variables,
             files,
             self.variables.surroundings.configs,
         )
         _Reader(Variables(inner, parameters), self.found, self.branches).read(script, depth + 1)
-
-
-def _assignment(word: RawWord) -> re.Match[str] | None:
-    if not word.parts or word.parts[0].replaced or word.parts[0].quote is not Quote.NONE:
-        return None
-    return _ASSIGNMENT.match(word.parts[0].text)

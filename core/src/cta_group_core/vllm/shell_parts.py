@@ -49,6 +49,10 @@ class RawCommand:
 
     after: str
     words: tuple[RawWord, ...]
+    depth: int = 0
+    """In how many parentheses it stands: each is a shell of its own, whose variables end with it."""
+    lowest: int = 0
+    """The smallest depth since the command before."""
 
 
 class Unreadable(ValueError):

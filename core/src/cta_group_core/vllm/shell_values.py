@@ -18,11 +18,30 @@ _WHITESPACE = re.compile(r"([ \t\r\n]+)")
 def expand(raw: RawWord, variables: Variables) -> list[Word]:
     """Return the words that one word becomes: none, one, or many."""
     builder = _Builder()
+    if _is_more(raw):
+        builder.add("", (raw.source,), quoted=False)
     for part in raw.parts:
         _expand_part(part, variables, builder)
     words = builder.finished()
-    nothing = all(not word.text for word in words) and any(_LIST.fullmatch(part.text) for part in raw.parts)
+    no_list = any(_LIST.fullmatch(part.text) for part in raw.parts) and not builder.listed
+    nothing = no_list and all(not word.text for word in words)
     return [] if nothing and len(words) == 1 and words[0].place is None else words
+
+
+def values_in(words: Sequence[RawWord], variables: Variables) -> list[Word]:
+    """Return what would be put in for the expressions of words; nothing is set by looking."""
+    parts = [Part(part.text, Quote.DOUBLE, part.replaced) for word in words for part in word.parts if part.replaced]
+    before = dict(variables.texts)
+    found = [one for part in parts for one in expand(RawWord((part,)), variables) if not one.unresolved]
+    variables.texts = before
+    return found
+
+
+def _is_more(raw: RawWord) -> bool:
+    """Tell whether a shell makes something of a word that is not looked at: ``a{b,c}``, ``{1..3}``, ``~/models``."""
+    bare = "".join(part.text for part in raw.parts if part.quote is Quote.NONE and not part.replaced)
+    inside = bare[bare.find("{") : bare.rfind("}") + 1] if "{" in bare else ""
+    return "," in inside or ".." in inside or bare.startswith("~")
 
 
 def expand_text(raw: RawWord, variables: Variables) -> Word:
@@ -41,6 +60,8 @@ class _Builder:
     open: bool = False
     """A word has begun (also an empty one, in quotes)."""
     quoted: bool = True
+    listed: int = 0
+    """Words that came out of lists."""
 
     def add(self, text: str, unresolved: tuple[str, ...] = (), *, starts: bool = True, quoted: bool = True) -> None:
         """Put text into the word that is being built."""
@@ -59,6 +80,7 @@ class _Builder:
 
     def whole(self, words: Sequence[Word]) -> None:
         """Put in words that stay words of their own; text beside them joins the first and the last."""
+        self.listed += len(words)
         for index, word in enumerate(words):
             if index:
                 self.end()
@@ -84,7 +106,7 @@ def _expand_part(part: Part, variables: Variables, builder: _Builder) -> None:
         _put_parameters(part, variables, builder)
     elif match.group(2):
         items = variables.arrays.get(name)
-        _put_array(part, items if items is not None and variables.takes(items) else None, builder)
+        _put_array(part, items if items is not None and variables.takes(items) else None, variables, builder)
     else:
         _put_text(part, match, variables, builder)
 
@@ -96,39 +118,57 @@ def _put_unknown(part: Part, builder: _Builder) -> None:
 
 def _put_parameters(part: Part, variables: Variables, builder: _Builder) -> None:
     parameters = variables.all_parameters()
-    if parameters is None or not variables.takes(parameters):
-        _put_unknown(part, builder)
-        return
-    if part.quote is Quote.DOUBLE:
-        builder.whole(parameters)
-        return
-    for word in parameters:
-        if _WHITESPACE.search(word.text):
-            _split(word, builder)
-        else:
-            builder.whole([word])
-        builder.end()
+    _put_array(part, parameters if parameters is not None and variables.takes(parameters) else None, variables, builder)
 
 
-def _put_array(part: Part, items: list[Word] | None, builder: _Builder) -> None:
-    if items is None:
+def _put_array(part: Part, items: Sequence[Word] | None, variables: Variables, builder: _Builder) -> None:
+    if items is None or (variables.splits_oddly and not (part.quote is Quote.DOUBLE and "@" in part.text)):
         _put_unknown(part, builder)
     else:
-        builder.whole(items)
+        _put_words(part, items, builder)
+
+
+def _put_words(part: Part, words: Sequence[Word], builder: _Builder) -> None:
+    """Put in a list: as it is where it is quoted, as one word where it is quoted with a star, else parted by blanks."""
+    if part.quote is Quote.NONE:
+        for index, word in enumerate(words):
+            if index:
+                builder.end()
+            if word.unresolved or _WHITESPACE.search(word.text):
+                _split(word, builder)
+            elif word.text:
+                builder.whole([word])
+    elif "*" in part.text:
+        builder.add(" ".join(word.text for word in words), tuple(one for word in words for one in word.unresolved))
+    else:
+        builder.whole(words)
 
 
 def _put_text(part: Part, match: re.Match[str], variables: Variables, builder: _Builder) -> None:
     value = _text_of(match, variables)
-    if value is None or not variables.takes([value]):
+    odd = variables.splits_oddly and part.quote is Quote.NONE
+    if value is None or odd or not variables.takes([value] if isinstance(value, Word) else value):
         _put_unknown(part, builder)
     elif part.quote is Quote.DOUBLE:
-        builder.add(value.text, value.unresolved)
-    else:
+        one = _as_one(value)
+        builder.add(one.text, one.unresolved)
+    elif isinstance(value, Word):
         _split(value, builder)
+    else:
+        for index, word in enumerate(value):
+            if index:
+                builder.end()
+            builder.add(word.text, word.unresolved, quoted=word.quoted)
 
 
-def _text_of(match: re.Match[str], variables: Variables) -> Word | None:
-    """Return what stands for ``${NAME}``, ``${NAME:-other}`` and the like; None when it is not known."""
+def _as_one(value: Word | Sequence[Word]) -> Word:
+    if isinstance(value, Word):
+        return value
+    return Word(" ".join(word.text for word in value), None, tuple(one for word in value for one in word.unresolved))
+
+
+def _text_of(match: re.Match[str], variables: Variables) -> Word | Sequence[Word] | None:
+    """Return what stands for ``${NAME}``, and the words for ``${NAME:-other}`` and the like; None: it is not known."""
     name, operator, other = match.group(1), match.group(3) or "", (match.group(4) or "").removesuffix("}")
     try:
         value = variables.parameter(name) if name.isdigit() else variables.text(name)
@@ -141,24 +181,28 @@ def _text_of(match: re.Match[str], variables: Variables) -> Word | None:
     kind = operator.removeprefix(":")
     if kind == "+":
         return Word("", None) if missing else _default(other, variables)
-    if not missing:
-        return value
+    return _instead(name, kind, other, variables) if missing else value
+
+
+def _instead(name: str, kind: str, other: str, variables: Variables) -> Word | Sequence[Word] | None:
+    """Return what stands for a variable or parameter that nobody gave."""
+    if not kind and name.isdigit():
+        return Word("", None)
     if kind not in {"-", "="}:
         return None  # it may come from elsewhere, or the shell ends here
-    value = _default(other, variables)
+    words = _default(other, variables)
     if kind == "=" and not name.isdigit():
-        variables.assign(name, value)
-    return value
+        variables.assign(name, None if words is None else _as_one(words))
+    return words
 
 
-def _default(text: str, variables: Variables) -> Word | None:
-    """Return the text after ``:-`` with its own expressions put in; None when it cannot be cut into words."""
+def _default(text: str, variables: Variables) -> list[Word] | None:
+    """Return the words after ``:-`` with their own expressions put in; None when it cannot be cut into words."""
     try:
         commands = cut(text)
     except Unreadable:
         return None
-    words = [word for command in commands for raw in command.words for word in expand(raw, variables)]
-    return Word(" ".join(word.text for word in words), None, tuple(one for word in words for one in word.unresolved))
+    return [word for command in commands for raw in command.words for word in expand(raw, variables)]
 
 
 def _split(value: Word, builder: _Builder) -> None:

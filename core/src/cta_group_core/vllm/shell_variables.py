@@ -10,7 +10,23 @@ from cta_group_core.vllm.word import Word
 _MOST_ITEMS = 2000
 _MOST_PUT_IN = 200_000
 _COUNT = re.compile(r"[0-9]{1,4}")
-_NO_NAME = Word("sh", None)
+_NO_NAME = Word("$0", None, ("$0",))
+
+
+def text_of(word: Word | None) -> str | None:
+    """Return a value as programs get it; None where it is not known."""
+    return None if word is None or word.unresolved else word.text
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a shell has while another runs inside of it."""
+
+    depth: int
+    """Of the parentheses inside."""
+    arrays: dict[str, Sequence[Word] | None]
+    texts: dict[str, Word | None]
+    parameters: Sequence[Word] | None
 
 
 @dataclass(slots=True)
@@ -20,14 +36,33 @@ class Variables:
     surroundings: Surroundings
     parameters: Sequence[Word] | None = ()
     """``$0``, ``$1`` and the following; None where they were changed in a way that is not known."""
-    arrays: dict[str, list[Word] | None] = field(default_factory=dict)
+    arrays: dict[str, Sequence[Word] | None] = field(default_factory=dict)
     texts: dict[str, Word | None] = field(default_factory=dict)
     in_function: bool = False
     """A function's ``$@`` and ``$1`` are its own, and not known."""
     uncertain: bool = False
     """The command that is looked at may not run: what it sets is not known from there on."""
+    exported: set[str] = field(default_factory=set)
+    """Variables of the script's own that programs get which it starts."""
+    outside: list[Kept] = field(default_factory=list)
+    """What the shells outside of open parentheses have."""
     room: int = _MOST_PUT_IN
     """Characters that may still be put in for expressions; what comes after them stays unknown."""
+
+    def enter(self, depth: int, lowest: int) -> None:
+        """Go to a command in so many parentheses; ``lowest``: in how few the script was since the one before."""
+        while self.outside and self.outside[-1].depth > lowest:
+            self.restore(self.outside.pop())
+        if depth > (self.outside[-1].depth if self.outside else 0):
+            self.outside.append(self.kept(depth))
+
+    def kept(self, depth: int = 0) -> Kept:
+        """Return what a shell has now, before one inside of it changes its own."""
+        return Kept(depth, dict(self.arrays), dict(self.texts), self.parameters)
+
+    def restore(self, kept: Kept) -> None:
+        """Go back to the shell outside."""
+        self.arrays, self.texts, self.parameters = kept.arrays, kept.texts, kept.parameters
 
     def takes(self, words: Sequence[Word]) -> bool:
         """Count what is put in, and tell whether it is not too much yet."""
@@ -55,7 +90,7 @@ class Variables:
         known = not self.uncertain and value is not None and len(value.text) <= LONGEST_TEXT
         self.texts[name] = value if known else None
 
-    def assign_array(self, name: str, items: list[Word] | None) -> None:
+    def assign_array(self, name: str, items: Sequence[Word] | None) -> None:
         """Set a variable to an array."""
         self.texts.pop(name, None)
         known = not self.uncertain and items is not None and len(items) <= _MOST_ITEMS
@@ -63,19 +98,29 @@ class Variables:
 
     def known(self) -> Mapping[str, str | None]:
         """Return the environment that a program started here has, as far as it is known."""
-        own = {
-            name: word.text if word is not None and not word.unresolved else None for name, word in self.texts.items()
-        }
-        return {**self.surroundings.variables, **own}
+        given = self.surroundings.variables
+        own = {name: text_of(word) for name, word in self.texts.items() if name in given or name in self.exported}
+        return {**given, **own, **dict.fromkeys(self._perhaps_exported())}
+
+    def _perhaps_exported(self) -> set[str]:
+        """Return names that somebody else may have given, and so would be handed on as they are now."""
+        return self.texts.keys() - self.surroundings.variables.keys() if self.surroundings.more_variables else set()
 
     def parameter(self, name: str) -> Word | None:
-        """Return ``$0``, ``$1`` and so on; None when it is unknown. One that was not given raises KeyError."""
+        """Return ``$0``, ``$1`` and so on; None when it is unknown. A parameter that was not given raises KeyError."""
         if self.parameters is None or self.in_function:
             return None
         index = int(name)
         if index >= len(self.parameters):
+            if index == 0:
+                return None
             raise KeyError(name)
         return self.parameters[index]
+
+    @property
+    def splits_oddly(self) -> bool:
+        """Whether the script changed where values are parted."""
+        return "IFS" in self.texts
 
     def all_parameters(self) -> Sequence[Word] | None:
         """Return ``$@``; None when it is unknown."""
@@ -91,5 +136,8 @@ class Variables:
     def shift(self, by: Sequence[Word]) -> None:
         """Drop ``$1``, or as many as the word says."""
         count = by[0].text if by else "1"
-        known = _COUNT.fullmatch(count) and self.parameters is not None
-        self.replace_parameters((self.parameters or ())[1 + int(count) :] if known else None)
+        given = self.parameters or ()
+        if _COUNT.fullmatch(count) and int(count) < len(given):
+            self.replace_parameters(given[1 + int(count) :])
+        else:  # more than there are: some shells end, others go on with all of them
+            self.replace_parameters(None)

@@ -8,11 +8,13 @@ import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from cta_group_core.vllm.shell_nesting import Nesting
 from cta_group_core.vllm.shell_parts import Part, Quote, RawCommand, RawWord, Unreadable
 
 LONGEST_SCRIPT = 16_384
 _OPERATORS = ("&&", "||", ";;", ";", "&", "|", "\n", "(", ")")
 _VARIABLE = re.compile(r"[@*#?$!-]|\d|\w*")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
 _PLAIN = re.compile(r'[^"$`\\]*')
 _REDIRECTIONS = ("<<<", "<<-", "<<", "&>>", "&>", ">>", ">&", ">|", "<&", "<>", ">", "<")
 
@@ -30,21 +32,34 @@ class _Cutter:
     text: str
     at: int = 0
     heredocs: list[str] = field(default_factory=list)
+    nesting: Nesting = field(default_factory=Nesting)
 
     def commands(self) -> list[RawCommand]:
         found: list[RawCommand] = []
         before, words = "", list[RawWord]()
         while self.at < len(self.text):
+            if self.text.startswith("((", self.at):
+                words += self._arithmetic()
+                continue
             operator = self._operator()
             if operator is not None:
                 if words:
-                    found.append(RawCommand(before, tuple(words)))
+                    found.append(self.nesting.command(before, words))
                 elif before == ")" and operator == "\n":
                     continue  # the body of a function may begin on the next line
                 before, words = operator, []
+                self.nesting.count(operator)
             elif not self._skip():
                 words.append(self._word())
-        return [*found, RawCommand(before, tuple(words))] if words else found
+        return [*found, self.nesting.command(before, words)] if words else found
+
+    def _arithmetic(self) -> list[RawWord]:
+        """Return ``((i = 1))`` as the ``let`` that it is, with the names in it."""
+        start = self.at
+        self.at -= 1  # as if a dollar sign were before it
+        self._nested()
+        names = dict.fromkeys(_NAME.findall(self.text, start, self.at))
+        return [RawWord((Part("let"),)), *(RawWord((Part(name),)) for name in names)]
 
     def _operator(self) -> str | None:
         found = next((one for one in _OPERATORS if self.text.startswith(one, self.at)), None)
@@ -116,6 +131,7 @@ class _Cutter:
     def _array(self, parts: list[Part]) -> RawWord:
         self.at += 1
         if not parts or not parts[-1].text.endswith("="):
+            self.nesting.count("(")
             return RawWord((*parts, Part("(")))  # a function's name, or something else that is no assignment
         items: list[RawWord] = []
         while self.at < len(self.text):
@@ -134,8 +150,8 @@ class _Cutter:
         elif here == '"':
             self._double(parts)
         elif here == "\\":
-            if self.text[self.at + 1 : self.at + 2] != "\n":
-                parts.append(Part(self.text[self.at + 1 : self.at + 2], Quote.SINGLE))
+            if self.text[self.at + 1 : self.at + 2] != "\n":  # at the very end it stands for itself
+                parts.append(Part(self.text[self.at + 1 : self.at + 2] or here, Quote.SINGLE))
             self.at += 2
         elif self.text.startswith(("$'", '$"'), self.at):
             self.at += 1  # the dollar sign is of the quotes

@@ -180,13 +180,13 @@ class _Run:
         """Return what it starts."""
         return run_through(self.text, self.around(), self.parameters or ())
 
-    def end_of_args(self) -> int | None:
+    def end_of_args(self, words: Sequence[Word]) -> int | None:
         """Return where a further parameter comes out among vLLM's words."""
         if self.parameters is None or "$" not in self.text:
             return None
-        return _added_at(run_through(self.text, self.around(), [*self.parameters, Word(_ADDED, None)]))
+        return _added_at(run_through(self.text, self.around(), [*self.parameters, Word(_ADDED, None)]), words)
 
-    def end_of_variable(self) -> int | None:
+    def end_of_variable(self, words: Sequence[Word]) -> int | None:
         """Return where a further word of the variable comes out among vLLM's words."""
         around = self.surroundings
         if ADDITIONAL_ARGS not in self.text or (ADDITIONAL_ARGS not in around.variables and around.more_variables):
@@ -195,18 +195,22 @@ class _Run:
         if value is None:
             return None
         variables = {**around.variables, ADDITIONAL_ARGS: f"{value} {_ADDED}"}
-        return _added_at(run_through(self.text, replace(around, variables=variables), self.parameters or ()))
+        return _added_at(run_through(self.text, replace(around, variables=variables), self.parameters or ()), words)
 
 
-def _added_at(script: Script) -> int | None:
+def _added_at(script: Script, before: Sequence[Word]) -> int | None:
+    """Return where the word that was added stands; None where it is not one word more among those of before."""
     starts = _starts(script)
     if len(starts) != 1:
         return None
     words = starts[0][0][starts[0][1] :]
-    indexes = [index for index, word in enumerate(words) if word.text == _ADDED]
-    if len(indexes) != 1 or any(word.unresolved and not word.quoted for word in words[indexes[0] :]):
-        return None  # not as one word, or before something that may hold any flag
-    return indexes[0]
+    at = next((index for index, word in enumerate(words) if word.text == _ADDED), len(words))
+    others = [word.text for word in (*words[:at], *words[at + 1 :])]
+    if len(words) != len(before) + 1 or others != [word.text for word in before]:
+        return None  # in place of another word, such as `${1:-model}`, or more than once
+    if any(word.unresolved and not word.quoted for word in words[at:]):
+        return None  # before something that may hold any flag
+    return at
 
 
 def _starts(script: Script) -> list[tuple[tuple[Word, ...], int]]:
@@ -235,6 +239,6 @@ def _script_line(run: _Run) -> CommandLine:
         serves=command[start - 1].text == "serve",
         offline=is_offline(command, start),
         reason=run.reason,
-        args_end=run.end_of_args(),
-        variable_end=run.end_of_variable(),
+        args_end=run.end_of_args(command[start:]),
+        variable_end=run.end_of_variable(command[start:]),
     )
