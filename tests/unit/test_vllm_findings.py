@@ -4,7 +4,7 @@ import pytest
 
 from cta_group_core.profiles import profile_named
 from cta_group_core.vllm.detect import ContainerFacts, detect
-from cta_group_core.vllm.findings import Probes
+from cta_group_core.vllm.findings import Probes, misleading_variables
 from cta_group_core.vllm.gpu import GpuKind
 from cta_group_core.vllm.judge import Case, Judgement, judge
 from cta_group_core.vllm.surroundings import Surroundings
@@ -189,3 +189,33 @@ def test_ranks_and_whole_gpus_have_to_be_as_many(
 ) -> None:
     """More than GPUs, or fewer, unless several pods share them or something cannot be read."""
     assert bool(judged("m", *words, groups=groups, labels=labels).refused) is refused
+
+
+@pytest.mark.parametrize(
+    ("command", "args", "files", "said"),
+    [
+        (("vllm", "serve", "m"), (), {}, True),
+        ((), ("m",), {}, True),
+        (("bash", "-c", "vllm serve m"), (), {}, True),
+        (("bash", "-c", "vllm serve $VLLM_MINE"), (), {}, False),
+        (("bash", "/own/start.sh"), (), {}, False),
+        (("bash", "-c", "exec /own/start.sh m"), (), {}, False),
+        (("bash", "/own/start.sh"), (), {"/own/start.sh": "vllm serve m"}, True),
+        (("bash", "/own/start.sh"), (), {"/own/start.sh": "vllm serve $VLLM_MINE"}, False),
+        (("python3", "serve.py"), (), {}, False),
+        ((), (), {}, False),
+    ],
+)
+def test_a_variable_that_no_vllm_has_is_told_where_nobody_else_can_read_it(
+    command: tuple[str, ...],
+    args: tuple[str, ...],
+    files: dict[str, str],
+    said: bool,  # noqa: FBT001 - a column of the table
+) -> None:
+    """A script or an image of one's own may have variables of any name; a known misleading one is told everywhere."""
+    around = Surroundings({"VLLM_MINE": "1", "CUDA_VISIBLE_DEVICES": "0"}, files=files)
+    told = misleading_variables(ContainerFacts("x", "acme/x:1", command, args, surroundings=around))
+    assert [one for one in told if "VLLM_MINE" in one] == (
+        ["container x sets VLLM_MINE: no release of vLLM has this variable"] if said else []
+    )
+    assert any("CUDA_VISIBLE_DEVICES" in one for one in told)

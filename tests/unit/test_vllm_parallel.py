@@ -46,8 +46,8 @@ def test_more_ranks_than_gpus_are_refused_with_what_to_ask_for(groups: int, word
     assert re.search(said, objection(groups, *words) or "")
 
 
-@pytest.mark.parametrize("words", [["-n", "2", "-r", "1"], ["-n2"], ["--nnodes=2"], ["-r1"]])
+@pytest.mark.parametrize("words", [["-n", "2", "-r", "1"], ["-n2"], ["--nnodes=2"], ["--nnodes=$(SIZE)"]])
 def test_servers_of_several_nodes_are_known_by_short_flags_too(words: list[str]) -> None:
     """Their ranks are spread over pods."""
     assert objection(1024, "-tp=16", *words) is None
-    assert "needs 16 GPUs" in (objection(1024, "-tp=16") or "")
+    assert all("needs 16 GPUs" in (objection(1024, "-tp=16", *one) or "") for one in ([], ["-n1"], ["--nnodes", "1"]))

@@ -60,14 +60,23 @@ def protected_variables(container: ContainerFacts) -> list[str]:
 def misleading_variables(container: ContainerFacts) -> list[str]:
     """Warn of variables that do not do what they seem to do. Those that the container's own words use are left out."""
     words = " ".join((*container.command, *container.args, *container.surroundings.files.values()))
+    own = _runs_what_is_not_seen(container)
     found = []
     for name in container.surroundings.variables:
         why = _MISLEADING.get(name)
-        if why is None and not is_known(name) and name not in words:
+        if why is None and not is_known(name) and name not in words and not own:
             why = "no release of vLLM has this variable"
         if why is not None:
             found.append(f"container {container.name} sets {name}: {why}")
     return found
+
+
+def _runs_what_is_not_seen(container: ContainerFacts) -> bool:
+    """Tell whether a program that is not at hand runs, which may read variables of any name."""
+    words = [word for text in (*container.command, *container.args) for word in text.split()]
+    return not words or any(
+        word.endswith((".sh", ".py")) and word not in container.surroundings.files for word in words
+    )
 
 
 def service_warning(services: Collection[str], *, links: bool) -> list[str]:

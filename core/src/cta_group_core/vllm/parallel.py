@@ -15,7 +15,8 @@ _SIZES = (
     Flag.DATA_PARALLEL_SIZE_LOCAL,
     Flag.PREFILL_CONTEXT_PARALLEL_SIZE,
 )
-_SPANNING = frozenset({"--nnodes", "--node-rank", "--headless", "--master-addr"})
+_ONE_NODE = ("1",)
+_SPANNING = frozenset({"--nnodes", "--headless", "--master-addr"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,8 @@ def ranks_of(arguments: Arguments) -> Ranks:
         data=_local_data_size(arguments),
         prefill_context=_size(arguments, Flag.PREFILL_CONTEXT_PARALLEL_SIZE),
         certain=arguments.line.readable and not arguments.hidden and not any(one.unreadable for one in readings),
-        spans_pods="ray" in backends or any(one.name in _SPANNING for one in arguments.others),
+        spans_pods="ray" in backends
+        or any(one.name in _SPANNING and one.values != _ONE_NODE for one in arguments.others),
     )
 
 
