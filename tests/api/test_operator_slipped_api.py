@@ -1,6 +1,7 @@
 """Pods that came past the webhook on a real API server: found by the list or by a plugin's word, counted, explained."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +41,11 @@ def listening(
         yield running
 
 
-def slip_in(cluster: GpuCluster, name: str, groups: int, **metadata: Any) -> None:
+def slip_in(
+    cluster: GpuCluster, name: str, groups: int, selector: dict[str, str] | None = None, **metadata: Any
+) -> None:
     """Make a pod as it is without the webhook: no label, no gate."""
-    spec = cluster.pod_spec(groups)
+    spec = cluster.pod_spec(groups, **({} if selector is None else {"nodeSelector": selector}))
     del spec["schedulingGates"]
     body = {"metadata": {"name": name, **metadata}, "spec": spec}
     cluster.api.create(f"/api/v1/namespaces/{cluster.namespace}/pods", body)
@@ -103,3 +106,27 @@ def test_what_a_plugin_reports_is_found_without_a_list(cluster: GpuCluster) -> N
     wait_for(lambda: is_marked(cluster, "past"), "its label", PATIENCE_SECONDS)
     cluster.wait_told("Pod", "past", "admitted without the webhook")
     assert cluster.api.find(f"{OURS}/namespaces/{cluster.namespace}/ctaworkloads/pod-gone") is None
+
+
+def occupy(cluster: GpuCluster, node: str) -> None:
+    """Bind a pod that asks for no groups and takes nearly all cpu of a node."""
+    container = {"name": "main", "image": "localhost/none:1", "resources": {"requests": {"cpu": "63"}}}
+    body = {"metadata": {"name": f"occupant-{node}"}, "spec": {"nodeName": node, "containers": [container]}}
+    cluster.api.create(f"/api/v1/namespaces/{cluster.namespace}/pods", body)
+
+
+@pytest.mark.usefixtures("looking")
+def test_nodes_that_other_pods_have_filled_are_left_alone(cluster: GpuCluster) -> None:
+    """A pod of its own, which nobody makes again, is not sent to the tight nodes that have no cpu for it."""
+    tight = [cluster.add_node(f"tight-{letter}", [held(64)]) for letter in "abc"]
+    roomy = cluster.add_node("roomy", [])
+    for node in tight:
+        occupy(cluster, node)
+    cluster.wait_known(*tight, roomy)
+    for name in ("first", "second"):  # the second is found by a list after the one that has counted them all
+        slip_in(cluster, name, 8, selector={"no": "node"})
+        wait_for(partial(is_marked, cluster, name), f"{name} to be found", PATIENCE_SECONDS)
+    container = cluster.pod_spec(32)["containers"][0]
+    asking = {**container, "resources": {**container["resources"], "requests": {"cpu": "2"}}}
+    cluster.create_pod("alone", 32, containers=[asking])
+    assert cluster.wait_bound("alone") == roomy

@@ -18,6 +18,7 @@ from budget_world import FakeServerMetrics
 from cluster_harness.waiting import wait_for
 from conditions import until
 from cta_group_operator.adapters.connection import load_connection
+from cta_group_operator.adapters.convert_load import read_load
 from cta_group_operator.adapters.followed import what_to_follow
 from cta_group_operator.adapters.kube import KubeClient
 from cta_group_operator.adapters.list_watch import ListWatch
@@ -115,6 +116,7 @@ async def _lead(kubeconfig: Path, hurried: HurriedOperator, leads: threading.Eve
             metrics=metrics,
             read_limit=READ_LIMIT,
             read_pod=READ_POD,
+            read_load=read_load,
             servers=FakeServers(),
             server_metrics=FakeServerMetrics(),
         )

@@ -37,6 +37,18 @@ def test_the_fullest_gpu_that_has_room_wins() -> None:
     assert choose_nodes(POD, (32,), offers) == ("tight", "middle", "roomy")
 
 
+def test_nodes_that_others_have_filled_come_last() -> None:
+    """Where pods without groups have left no cpu a pod is sent only when nobody else takes it, not refused."""
+    facts = NodeFacts(NodeName("tight"), pods=100, groups=1024, cpu_milli=8000)
+    tight = replace(offer("tight", 32), facts=facts, others=Load(cpu_milli=7000, pods=3))
+    roomy = [offer(name, 128) for name in "abc"]
+    needy = PodTerms(cpu_milli=2000)
+    roomy = [replace(one, facts=replace(one.facts, cpu_milli=8000)) for one in roomy]
+    assert choose_nodes(needy, (32,), [tight, *roomy]) == ("a", "b", "c")
+    assert choose_nodes(needy, (32,), [tight]) == ("tight",)
+    assert choose_nodes(PodTerms(cpu_milli=1000), (32,), [tight, *roomy])[0] == "tight"
+
+
 def test_ties_go_to_the_fuller_node_then_by_name() -> None:
     """Equal GPUs: the node with less room in all, then the first by name."""
     assert choose_nodes(POD, (32,), [offer("b", 64), offer("a", 64), offer("c", 64, 64)]) == ("a", "b", "c")

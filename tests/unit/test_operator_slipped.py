@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from conditions import until
+from cta_group_core.ids import NodeName
 from cta_group_core.names import (
     ANNOTATION_ALIGNMENT,
     ANNOTATION_ALIGNMENT_ADVICE,
@@ -18,6 +19,8 @@ from cta_group_core.names import (
     LABEL_REQUESTS,
 )
 from cta_group_core.nodes import Allocation
+from cta_group_core.scheduling import Load
+from cta_group_operator.adapters.convert_load import read_load
 from cta_group_operator.clock import SystemClock
 from cta_group_operator.errors import ApiError, ApiUnavailable, Conflict, Forbidden, LeadershipLost, Rejected
 from cta_group_operator.metrics import Metrics
@@ -82,7 +85,15 @@ def a_world(*pods: dict[str, Any]) -> tuple[ClusterView, ListingKube, SlippedPod
     clock = SystemClock()
     events = EventWriter(kube, clock, "me")
     found = SlippedPods(
-        view, kube, clock, metrics=metrics, events=events, read=READ_POD, advise=advice_to, period_seconds=0.01
+        view,
+        kube,
+        clock,
+        metrics=metrics,
+        events=events,
+        read=READ_POD,
+        load=read_load,
+        advise=advice_to,
+        period_seconds=0.01,
     )
     return view, kube, found, metrics
 
@@ -106,6 +117,41 @@ async def test_all_that_ask_are_labelled_whatever_the_page() -> None:
     told = [one["message"] for path, one in kube.objects.items() if "/events/" in path]
     assert len(told) == 3
     assert told[0].startswith("pod pod-0, which asks for 32 groups, was admitted without the webhook")
+
+
+def on_node(name: str, node: str, phase: str = "Running", **resources: str) -> dict[str, Any]:
+    """Return a pod that asks for no groups, bound to a node, with a sidecar."""
+    plain = {**SERVING, "resources": {"requests": resources}}
+    sidecar = {"name": "side", "restartPolicy": "Always", "resources": {"requests": {"cpu": "500m"}}}
+    body = pod_body(name, 0)
+    return {
+        **body,
+        "spec": {"containers": [plain], "initContainers": [sidecar], "nodeName": node},
+        "status": {"phase": phase},
+    }
+
+
+async def test_what_other_pods_take_of_nodes_with_gpus_is_counted() -> None:
+    """Those that ended, or are elsewhere, take nothing there; what is as before is the same object."""
+    pods = [
+        on_node("a", "n1", cpu="2", memory="1Gi"),
+        on_node("b", "n1", cpu="1"),
+        on_node("over", "n1", "Failed", cpu="9"),
+        on_node("far", "no-gpu", cpu="9"),
+        on_node("odd", "n1", cpu="what"),
+        pod_body("nowhere", 0),
+    ]
+    view, kube, slipped, _ = a_world(*pods)
+    a_node(view, "n1", 128)
+    await slipped.list_all()
+    first = view.others.of(NodeName("n1"))
+    assert first == Load(cpu_milli=4500, memory_bytes=1 << 30, pods=3)
+    assert view.others.of(NodeName("no-gpu")) == Load()
+    await slipped.list_all()
+    assert view.others.of(NodeName("n1")) is first
+    kube.pods = ()
+    await slipped.list_all()
+    assert view.others.of(NodeName("n1")) == Load()
 
 
 async def test_a_server_is_told_what_it_would_have_got() -> None:

@@ -8,13 +8,19 @@ from cta_group_core.demand import NO_DEMAND
 from cta_group_core.ids import NodeName
 from cta_group_core.node_choice import NodeOffer
 from cta_group_core.nodes import Allocation
-from cta_group_core.scheduling import PodTerms
+from cta_group_core.scheduling import Load, PodTerms
 from cta_group_operator.ports import PodView
 from cta_group_operator.reconcile.in_flight import Offers, Snapshots
 from cta_group_operator.reconcile.view import ClusterView
 from operator_world import SPACE, FakeClock, a_node, a_pod, a_view, on
 
 NODES = tuple(f"n{number}" for number in range(4))
+
+
+def change_others(view: ClusterView, chance: random.Random, number: int) -> None:
+    """Count anew what pods without groups take of the nodes."""
+    counted = {NodeName(name): Load(cpu_milli=100 * chance.randrange(3), pods=1) for name in NODES}
+    view.others.replace(counted if number % 2 else {})
 
 
 def snapshots_of(view: ClusterView, clock: FakeClock) -> Snapshots:
@@ -69,6 +75,7 @@ def seen_for_the_first_time(view: ClusterView) -> ClusterView:
         fresh.nodes.put(machine)
     for node in view.cta_nodes:
         fresh.cta_nodes.put(node)
+    fresh.others.replace({NodeName(name): view.others.of(NodeName(name)) for name in NODES})
     return fresh
 
 
@@ -91,7 +98,7 @@ def test_kept_counts_are_what_counting_everything_says() -> None:
         view, clock = a_view(), FakeClock()
         snapshots = snapshots_of(view, clock)
         for number in range(100, 200):
-            chance.choice((change_a_pod, change_a_pod, change_a_node))(view, chance, number)
+            chance.choice((change_a_pod, change_a_pod, change_a_node, change_others))(view, chance, number)
             clock.now += chance.choice((0.0, 3.0))
             assert told(snapshots.now({}).all()) == told(Offers(seen_for_the_first_time(view), {}).all()), (
                 seed,

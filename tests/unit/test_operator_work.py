@@ -10,6 +10,7 @@ from budget_world import FakeServerMetrics
 from conditions import until
 from cta_group_core.nodes import Allocation
 from cta_group_core.workload import WorkloadOwner, WorkloadStatus
+from cta_group_operator.adapters.convert_load import read_load
 from cta_group_operator.clock import SystemClock
 from cta_group_operator.errors import ApiUnavailable
 from cta_group_operator.metrics import Metrics
@@ -57,6 +58,7 @@ def a_work(view: ClusterView, kube: FakeKube, clock: Clock | None = None, metric
         metrics=metrics or Metrics("test"),
         read_limit=READ_LIMIT,
         read_pod=READ_POD,
+        read_load=read_load,
         servers=FakeServers(),
         server_metrics=FakeServerMetrics(),
     )

@@ -1,9 +1,10 @@
 """Which nodes a waiting pod may be released to. The GPU is the plugin's choice; this asks the plugin's own rule.
 
-Among the nodes where the pod fits in every order of arrival, what decides, one after the other: GPUs with thread-block
-clusters if the pod needs them (:mod:`cta_group_core.cluster_shape`), a GPU model that fewer other pods insist on, fewer
-groups stranded (:mod:`cta_group_core.demand`), fewer groups left on the GPU that it gets, fewer neighbours there that
-it disturbs (:mod:`cta_group_core.access_pattern`), fewer groups left on the node, the name.
+Among the nodes where the pod fits in every order of arrival, what decides, one after the other: cpu and memory that are
+left of what pods without groups took when they were counted last, GPUs with thread-block clusters if the pod needs them
+(:mod:`cta_group_core.cluster_shape`), a GPU model that fewer other pods insist on, fewer groups stranded
+(:mod:`cta_group_core.demand`), fewer groups left on the GPU that it gets, fewer neighbours there that it disturbs
+(:mod:`cta_group_core.access_pattern`), fewer groups left on the node, the name.
 Up to two more nodes are named where the pod is just as safe, so that something that cannot be judged here (volumes,
 ports, anti-affinity) does not trap it.
 """
@@ -22,7 +23,7 @@ from cta_group_core.ids import GpuUuid, NodeName
 from cta_group_core.moves import HeldGpu, Tenant, helpful_move
 from cta_group_core.placement import choose_gpus
 from cta_group_core.rooms import GpuRoom, by_capacity, describe_fit, describe_free, largest_fit
-from cta_group_core.scheduling import Load, NodeFacts, PodTerms, names_objection, objection
+from cta_group_core.scheduling import Load, NodeFacts, PodTerms, names_objection, objection, room_objection
 from cta_group_core.verdicts import Rank, Verdict, refusal_words
 
 MAX_CANDIDATES = 3
@@ -39,7 +40,9 @@ class NodeOffer:
     in_flight: tuple[int, ...] = ()
     """Requests of pods that were released to this node and that its plugin does not report yet."""
     load: Load = field(default_factory=Load)
-    """What known pods take of it; the scheduler knows the others."""
+    """What pods that ask for groups take of it."""
+    others: Load = field(default_factory=Load)
+    """What other pods took of it when they were counted last, a minute ago perhaps: a hint, no reason to refuse."""
     remark: str = ""
     """What is to be known of what is said about the node; empty: nothing."""
     closed: str = ""
@@ -95,7 +98,16 @@ class NodeOffer:
         scarcity = demand.scarcity(facts) if demand.insisted else 0
         stranded = demand.stranded(pod, groups, facts, self.load) if demand.asked.groups else 0
         clusterless = pod.needs_clusters and not self.has_clusters
-        return (clusterless, scarcity, stranded, left_over, conflicts, self.glance.free - groups, facts.name)
+        crowded = self.others.pods > 0 and room_objection(pod, facts, self.load + self.others) is not None
+        return (
+            2 * crowded + clusterless,
+            scarcity,
+            stranded,
+            left_over,
+            conflicts,
+            self.glance.free - groups,
+            facts.name,
+        )
 
 
 def safe_nodes(pod: PodTerms, requests: Sequence[int], offers: Iterable[NodeOffer]) -> tuple[NodeName, ...]:

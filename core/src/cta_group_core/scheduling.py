@@ -129,7 +129,7 @@ class PodTerms:
 
 def objection(pod: PodTerms, node: NodeFacts, load: Load) -> str | None:
     """Return why ``pod`` can not run on ``node``, which carries ``load`` already; None when nothing forbids it."""
-    return names_objection(pod, node) or _taint_objection(pod, node) or _room_objection(pod, node, load)
+    return names_objection(pod, node) or _taint_objection(pod, node) or room_objection(pod, node, load)
 
 
 def names_objection(pod: PodTerms, node: NodeFacts) -> str | None:
@@ -150,7 +150,8 @@ def _taint_objection(pod: PodTerms, node: NodeFacts) -> str | None:
     return None
 
 
-def _room_objection(pod: PodTerms, node: NodeFacts, load: Load) -> str | None:
+def room_objection(pod: PodTerms, node: NodeFacts, load: Load) -> str | None:
+    """Return what of its number of pods, cpu and memory a node has not left for ``pod``; None for nothing."""
     if load.pods + 1 > node.pods:
         return f"{node.pods} pods, the most it takes"
     if pod.cpu_milli and load.cpu_milli + pod.cpu_milli > node.cpu_milli:

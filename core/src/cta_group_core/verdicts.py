@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from cta_group_core.ids import NodeName
 
 _NODES_TOLD = 3
-Rank = tuple[bool, int, int, int, int, int, str]
+Rank = tuple[int, int, int, int, int, int, str]
 """What decides between nodes, as the head of :mod:`cta_group_core.node_choice` says. Smaller is better."""
 
 

@@ -18,6 +18,7 @@ from cta_group_operator import __version__, pauses, stalls
 from cta_group_operator.adapters.connection import Connection, load_connection
 from cta_group_operator.adapters.convert import Converter
 from cta_group_operator.adapters.convert_cluster import LimitConverter
+from cta_group_operator.adapters.convert_load import read_load
 from cta_group_operator.adapters.followed import what_to_follow
 from cta_group_operator.adapters.kube import KubeClient
 from cta_group_operator.adapters.lease import FencedApi, LeaderLease
@@ -106,6 +107,7 @@ class Program:
             metrics=self.metrics,
             read_limit=LimitConverter(settings.resource_name).read,
             read_pod=Converter(settings.resource_name).read_pod,
+            read_load=read_load,
             servers=TemplateReader(pod_rules(settings), gpus),
             server_metrics=servers,
         )

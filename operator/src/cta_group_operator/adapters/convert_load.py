@@ -9,10 +9,32 @@ import math
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
 
 from cta_group_core.errors import InvalidText
 from cta_group_core.quantities import parse_quantity
+from cta_group_core.scheduling import Load
 from cta_group_operator.adapters import wire
+from cta_group_operator.ports import Json
+
+_READ: Final = ("resources", "restartPolicy")
+"""What of a container says what it takes."""
+
+
+def read_load(body: Json) -> Load:
+    """Return what a pod takes beside groups; nothing of one that cannot be read."""
+    found = body["spec"]
+    parts = ("resources", "overhead")
+    spec: dict[str, Any] = {name: found[name] for name in parts if name in found}
+    for kind in ("containers", "initContainers"):
+        spec[kind] = [{name: one[name] for name in _READ if name in one} for one in found.get(kind) or ()]
+    try:
+        read = msgspec.convert(spec, wire.PodSpec)
+    except msgspec.ValidationError:
+        return Load()
+    return Load(cpu_milli=load_of(read, "cpu", 1000), memory_bytes=load_of(read, "memory"), pods=1)
 
 
 def load_of(spec: wire.PodSpec, name: str, scale: int = 1) -> int:

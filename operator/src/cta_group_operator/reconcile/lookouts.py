@@ -11,7 +11,7 @@ from cta_group_operator.reconcile.events import EventWriter
 from cta_group_operator.reconcile.in_flight import is_gated
 from cta_group_operator.reconcile.queue import WorkQueue
 from cta_group_operator.reconcile.refused import RefusedPods
-from cta_group_operator.reconcile.slipped import AdvisePod, ReadPod, SlippedPods
+from cta_group_operator.reconcile.slipped import AdvisePod, ReadLoad, ReadPod, SlippedPods
 from cta_group_operator.reconcile.stale import StaleNodes
 from cta_group_operator.reconcile.unclaimed import Unclaimed
 from cta_group_operator.reconcile.view import ClusterView
@@ -33,6 +33,7 @@ class Lookouts:
         metrics: Metrics,
         events: EventWriter,
         read_pod: ReadPod,
+        read_load: ReadLoad,
         advise: AdvisePod,
         plan_again: Callable[[], None],
     ) -> None:
@@ -47,6 +48,7 @@ class Lookouts:
             metrics=metrics,
             events=events,
             read=read_pod,
+            load=read_load,
             advise=advise,
             period_seconds=settings.slipped_pods_seconds,
             found_gone=plan_again,

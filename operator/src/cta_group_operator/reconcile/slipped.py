@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
+from cta_group_core.ids import NodeName
 from cta_group_core.names import (
     ANNOTATION_ALIGNMENT,
     ANNOTATION_ALIGNMENT_ADVICE,
@@ -17,6 +18,7 @@ from cta_group_core.names import (
     GATE_PLACEMENT,
     LABEL_REQUESTS,
 )
+from cta_group_core.scheduling import Load
 from cta_group_operator.errors import ApiError, LeadershipLost, NotFound
 from cta_group_operator.listing import items
 from cta_group_operator.logs import EventLog
@@ -32,6 +34,7 @@ from cta_group_operator.resources import PODS
 _log = EventLog(__name__)
 
 ReadPod = Callable[[Json], PodView | None]
+ReadLoad = Callable[[Json], Load]
 AdvisePod = Callable[[Json], str]
 """Returns what admission would have changed in a pod, in words; empty for nothing."""
 _UNLABELLED: Final = {
@@ -61,16 +64,21 @@ class SlippedPods:
         metrics: Metrics,
         events: EventWriter,
         read: ReadPod,
+        load: ReadLoad,
         advise: AdvisePod = lambda _: "",
         period_seconds: float,
         found_gone: Callable[[], None] = lambda: None,
     ) -> None:
-        """``found_gone``: called when :meth:`is_gone` has more to say."""
+        """``load``: what a pod takes of its node beside groups.
+
+        ``found_gone``: called when :meth:`is_gone` has more to say.
+        """
         self._view = view
         self._api = api
         self._metrics = metrics
         self._events = events
         self._read = read
+        self._load = load
         self._advise = advise
         self._period_seconds = period_seconds
         self._found_gone = found_gone
@@ -93,6 +101,7 @@ class SlippedPods:
     def forget(self) -> None:
         """Forget which pods are gone: a name may come again while nobody here asks for it."""
         self._gone.clear()
+        self._view.others.clear()
 
     def mark_everything(self) -> None:
         """Look at what every node's plugin says."""
@@ -114,11 +123,20 @@ class SlippedPods:
     async def list_all(self) -> None:
         """List them once, and label those that ask for groups. Raises ApiError when they cannot be listed."""
         turns = OneByOne()
+        others: dict[NodeName, Load] = {}
         async for body in items(self._api, PODS.path(), _UNLABELLED):
+            self._count(body, others)
             if (pod := self._readable(body)) is not None:
                 with turns.one(pod.ref):
                     await self._take(pod, body)
+        self._view.others.replace(others)
         self._metrics.reconcile_errors.labels(kind="slipped").inc(len(turns.failed))  # the next list tries them again
+
+    def _count(self, body: Json, others: dict[NodeName, Load]) -> None:
+        """Add what a pod takes of a node with GPUs."""
+        name = NodeName(body["spec"].get("nodeName") or "")
+        if body["status"].get("phase") != "Failed" and self._view.cta_nodes.get(name) is not None:
+            others[name] = others.get(name, Load()) + self._load(body)
 
     async def _look_for(self, key: tuple[str, str]) -> None:
         namespace, name = key

@@ -23,6 +23,7 @@ class _Known:
     room: Room
     pods: int
     """:meth:`PodPlaces.state_of` then."""
+    others: Load
     offer: NodeOffer
 
 
@@ -66,20 +67,22 @@ class StandingNodes:
         """Return a node as it is now, as it was counted where nothing changed; None when it does not exist."""
         name = cta_node.name
         known, machine, pods = self._known.get(name), self._view.nodes.get(name), self._view.places.state_of(name)
+        others = self._view.others.of(name)
         if (
             known is not None
             and known.cta_node is cta_node
             and known.machine is machine
             and known.room is room
             and known.pods == pods
+            and known.others is others
         ):
             if known.offer.demand is not demand:
                 known.offer = known.offer.amid(demand)
             return known
         if machine is None or self._view.machine_of(cta_node) is None:
             return None
-        offer = _counted(machine.facts, room, self._view.places.on(name), demand)
-        return _Known(cta_node, machine, room, pods, offer)
+        offer = _counted(machine.facts, room, self._view.places.on(name), demand, others)
+        return _Known(cta_node, machine, room, pods, others, offer)
 
 
 def _has_started(pod: PodView, facts: NodeFacts, room: Room) -> bool:
@@ -93,7 +96,7 @@ def _has_started(pod: PodView, facts: NodeFacts, room: Room) -> bool:
     return held >= pod.groups
 
 
-def _counted(facts: NodeFacts, room: Room, pods: tuple[PodView, ...], demand: Demand) -> NodeOffer:
+def _counted(facts: NodeFacts, room: Room, pods: tuple[PodView, ...], demand: Demand, others: Load) -> NodeOffer:
     """Count the pods of a node. One that its plugin does not report yet is on its way, unless it ends before."""
     in_flight: list[int] = []
     ending: list[EndingPod] = []
@@ -114,6 +117,7 @@ def _counted(facts: NodeFacts, room: Room, pods: tuple[PodView, ...], demand: De
             pods=len(there),
             groups=sum(pod.groups for pod in there),
         ),
+        others=others,
         remark=room.remark,
         closed=room.closed,
         out=room.out,

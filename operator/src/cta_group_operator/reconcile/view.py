@@ -23,6 +23,7 @@ from cta_group_operator.ports import (
     QuotaView,
     WorkloadView,
 )
+from cta_group_operator.reconcile.other_pods import OtherPods
 from cta_group_operator.reconcile.pod_places import PodPlaces
 from cta_group_operator.resources import CONTROLLERS
 from cta_group_operator.store import Store
@@ -70,6 +71,7 @@ class ClusterView:
     def __init__(self) -> None:
         self.pods = Store[PodView](lambda pod: (pod.ref.namespace, pod.ref.name))
         self.places = PodPlaces(self.pods)
+        self.others = OtherPods()
         self.nodes = Store[NodeView](lambda node: ("", node.facts.name))
         self.namespaces = Store[NamespaceView](lambda space: ("", space.name))
         self.limits = Store[LimitView](lambda limit: (limit.ref.namespace, limit.ref.name))

@@ -24,7 +24,7 @@ from cta_group_operator.reconcile.queue import WorkQueue
 from cta_group_operator.reconcile.quota import QuotaReconciler
 from cta_group_operator.reconcile.quota_limits import ReadLimit
 from cta_group_operator.reconcile.quota_marks import QuotaMarks
-from cta_group_operator.reconcile.slipped import ReadPod
+from cta_group_operator.reconcile.slipped import ReadLoad, ReadPod
 from cta_group_operator.reconcile.view import ClusterView
 from cta_group_operator.reconcile.workload import WorkloadReconciler
 from cta_group_operator.reconcile.workload_marks import WorkloadMarks
@@ -56,6 +56,7 @@ class Work:
         metrics: Metrics,
         read_limit: ReadLimit,
         read_pod: ReadPod,
+        read_load: ReadLoad,
         servers: ServerReader,
         server_metrics: ServerMetrics,
     ) -> None:
@@ -70,6 +71,7 @@ class Work:
             metrics=metrics,
             events=events,
             read_pod=read_pod,
+            read_load=read_load,
             advise=servers.missed,
             plan_again=self._plan_again,
         )
