@@ -145,22 +145,31 @@ class _Reader:
                 assign(word, match, self.variables)
         elif words[0].plain in DECLARING:
             declare(words, self.variables)
-        elif words[0].plain == "eval":
-            self._evaluate(words[1:], depth)
         else:  # what is given stands for this program alone, and not for its words
             own = {match.group(1): value_of(word, match, self.variables) for word, match in given}
-            self._program([one for word in words for one in expand(word, self.variables)], depth, own)
+            if words[0].plain == "eval":
+                self._evaluate(words[1:], depth, own)
+            else:
+                self._program([one for word in words for one in expand(word, self.variables)], depth, own)
 
-    def _evaluate(self, words: Sequence[RawWord], depth: int) -> None:
+    def _evaluate(self, words: Sequence[RawWord], depth: int, own: Mapping[str, Word | None]) -> None:
         """Read what ``eval`` gets: as written, or where a value holds quotes and the like, with the values put in."""
-        if not any(_SPECIAL.search(one.text) for one in values_in(words, self.variables)):
+        if not own and not any(_SPECIAL.search(one.text) for one in values_in(words, self.variables)):
             self.read(" ".join(word.source for word in words), depth + 1)
             return
         values = [one for word in words for one in expand(word, self.variables)]
         if any(one.unresolved for one in values):
             self.found.trouble = self.found.trouble or "eval reads quotes out of what is not known"
         else:
-            self.read(" ".join(one.text for one in values), depth + 1)
+            self._read_with(" ".join(one.text for one in values), depth, own)
+
+    def _read_with(self, script: str, depth: int, own: Mapping[str, Word | None]) -> None:
+        """Read a script that this shell runs itself, with variables that are there for it alone."""
+        for name, value in own.items():
+            self.variables.assign(name, value)
+        self.read(script, depth + 1)
+        for name in own:
+            self.variables.assign(name, None)
 
     def _after_keywords(self, words: list[RawWord], after: str) -> list[RawWord]:
         """Take off what only tells how commands hang together; ``after`` is the operator before them."""
@@ -193,7 +202,7 @@ class _Reader:
         elif words[0].text == "shift":
             self.variables.shift(words[1:])
         elif words[0].text in {".", "source"} and len(words) > 1 and words[1].text in files:
-            self.read(files[words[1].text], depth + 1)
+            self._read_with(files[words[1].text], depth, own)
         elif is_shell(words[0]) or words[0].text in files:
             self._another_script(words, depth, own)
         elif (inner := shell_behind(words)) is not None:
