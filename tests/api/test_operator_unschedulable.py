@@ -13,7 +13,8 @@ from operator_process import OperatorProcess
 
 __all__ = ["cluster", "kinds", "operator", "operator_kubeconfig"]
 
-OPERATOR_FLAGS = ("--replan-after-seconds=2", "--scale-up-after-seconds=1")
+# It lists other pods once a day, so that it does not know what they take of a node.
+OPERATOR_FLAGS = ("--replan-after-seconds=2", "--scale-up-after-seconds=1", "--slipped-pods-seconds=86400")
 
 pytestmark = pytest.mark.usefixtures("operator")
 ZONE = "topology.kubernetes.io/zone"
