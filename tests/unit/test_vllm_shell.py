@@ -336,3 +336,19 @@ def test_words_that_come_from_elsewhere_are_not_taken_for_all() -> None:
     """`xargs` adds what it reads."""
     found = script("xargs vllm serve m --port 1 < /args")
     assert (found.line.names_vllm, found.line.readable, found.occurrences) == (True, False, ())
+
+
+@pytest.mark.parametrize(
+    ("line", "utilization", "port"),
+    [
+        (". /etc/server/env", None, None),
+        ("set -a; source ./env; set +a", None, None),
+        (". /etc/server/env; UTIL=0.4", "0.4", None),
+        ("source /opt/venv/bin/activate", "0.5", 1),
+        (". /dev/null", "0.5", 1),
+    ],
+)
+def test_a_file_that_is_not_at_hand_may_set_any_variable(line: str, utilization: str | None, port: int | None) -> None:
+    """What is set behind it is known again; a virtual environment sets nothing that a server is started with."""
+    found = script(f"{line}\nvllm serve m --gpu-memory-utilization $UTIL ${{MORE:---port 1}}", UTIL="0.5")
+    assert (share(found), found.whole_number(Flag.PORT).value) == (utilization, port)

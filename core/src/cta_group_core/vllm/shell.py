@@ -26,6 +26,8 @@ _CLOSING = frozenset({"fi", "done", "esac"})
 _BETWEEN = frozenset({"then", "else", "elif", "do", "{", "}", "!", "time", "exec", "nohup", "command", "builtin"})
 _TESTING = frozenset({"test", "[", "[[", "grep", "command", "which", "type", "shift"})
 """What is behind their ``&&`` may not run."""
+_HARMLESS = frozenset({"activate", "conda.sh", "null", "profile", "bashrc", ".bashrc"})
+"""Files of others that set a program's place and nothing that a server is started with."""
 _DEEPEST = 4
 _MOST_STEPS = 2000
 
@@ -159,6 +161,7 @@ class _Reader:
             return
         values = [one for word in words for one in expand(word, self.variables)]
         if any(one.unresolved for one in values):
+            self.variables.forget_all()
             self.found.trouble = self.found.trouble or "eval reads quotes out of what is not known"
         else:
             self._read_with(" ".join(one.text for one in values), depth, own)
@@ -201,8 +204,11 @@ class _Reader:
             set_parameters(words[1:], self.variables)
         elif words[0].text == "shift":
             self.variables.shift(words[1:])
-        elif words[0].text in {".", "source"} and len(words) > 1 and words[1].text in files:
-            self._read_with(files[words[1].text], depth, own)
+        elif words[0].text in {".", "source"} and len(words) > 1:
+            if words[1].text in files:
+                self._read_with(files[words[1].text], depth, own)
+            elif file_name(words[1].text) not in _HARMLESS:
+                self.variables.forget_all()
         elif is_shell(words[0]) or words[0].text in files:
             self._another_script(words, depth, own)
         elif (inner := shell_behind(words)) is not None:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from cta_group_core.vllm.surroundings import LONGEST_TEXT, Surroundings
 from cta_group_core.vllm.word import Word
@@ -63,6 +63,12 @@ class Variables:
     def restore(self, kept: Kept) -> None:
         """Go back to the shell outside."""
         self.arrays, self.texts, self.parameters = kept.arrays, kept.texts, kept.parameters
+
+    def forget_all(self) -> None:
+        """Take every variable for unknown: something that is not at hand may have set any."""
+        given = self.surroundings
+        self.surroundings = replace(given, variables=dict.fromkeys(given.variables), more_variables=True)
+        self.texts, self.arrays = dict.fromkeys(self.texts), dict.fromkeys(self.arrays)
 
     def takes(self, words: Sequence[Word]) -> bool:
         """Count what is put in, and tell whether it is not too much yet."""
