@@ -136,7 +136,8 @@ def judge_weights(server: Server, kinds: Sequence[GpuKind], edited: Collection[s
     if not text:
         longest = "" if Flag.MAX_MODEL_LEN in edited else _context_warning(server, room - size.weights_mib)
         return WeightsAnswer(warning=longest)
-    text = f"the weights of {model} take about {size.weights_mib} MiB ({size.known}), and {text}"
+    known = size.known if size.exact else f"{size.known}, perhaps 5 % too few"
+    text = f"the weights of {model} take about {size.weights_mib} MiB ({known}), and {text}"
     return WeightsAnswer(refused=text) if size.exact else WeightsAnswer(warning=text)
 
 
