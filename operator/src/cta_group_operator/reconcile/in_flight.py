@@ -72,7 +72,7 @@ class Offers:
         ``standing``: what is kept from one snapshot to the next; None: nothing.
         """
         standing = standing or StandingNodes(view)
-        self._offers = {one.facts.name: one for one in standing.offers(room_of or view.room_of, demand)}
+        self._offers = standing.offers(room_of or view.room_of, demand)
         self._kept: defaultdict[NodeName, set[GpuUuid | None]] = defaultdict(set)
         going: defaultdict[NodeName, list[PodView]] = defaultdict(list)
         for pod in view.places.nowhere():

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from cta_group_core.demand import Demand
 from cta_group_core.ending_pods import EndingPod
+from cta_group_core.ids import NodeName
 from cta_group_core.node_choice import NodeOffer
 from cta_group_core.scheduling import Load, NodeFacts
 from cta_group_operator.ports import CtaNodeView, NodeView, PodView
@@ -41,16 +42,15 @@ class StandingNodes:
 
     def __init__(self, view: ClusterView) -> None:
         self._view = view
-        self._known: dict[str, _Known] = {}
-        self._going: dict[str, _Going] = {}
+        self._known: dict[NodeName, _Known] = {}
+        self._going: dict[NodeName, _Going] = {}
 
-    def offers(self, room_of: Callable[[CtaNodeView], Room], demand: Demand) -> list[NodeOffer]:
+    def offers(self, room_of: Callable[[CtaNodeView], Room], demand: Demand) -> dict[NodeName, NodeOffer]:
         """Return all of them as they are now; only those of which something changed are counted anew."""
         known = ((one.name, self._now(one, room_of(one), demand)) for one in self._view.cta_nodes)
         self._known = {name: now for name, now in known if now is not None}
-        offers = [one.offer for one in self._known.values()]
-        self._going = {one.facts.name: kept for one in offers if (kept := self._going.get(one.facts.name)) is not None}
-        return offers
+        self._going = {name: kept for name, kept in self._going.items() if name in self._known}
+        return {name: now.offer for name, now in self._known.items()}
 
     def with_going(self, offer: NodeOffer, pods: Sequence[PodView]) -> NodeOffer:
         """Return one of them with pods on their way there that are bound nowhere yet: the same until either changes."""
