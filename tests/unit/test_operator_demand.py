@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from cta_group_core.access_pattern import AccessPattern
-from cta_group_core.demand import NO_DEMAND
+from cta_group_core.demand import NO_DEMAND, Demand
 from cta_group_core.names import LABEL_GPU_PRODUCT
 from cta_group_core.scheduling import Load, PodTerms
 from cta_group_operator.reconcile.demand_reader import FRESH_SECONDS, DemandReader
@@ -84,3 +84,42 @@ def test_a_demand_that_is_the_same_is_the_same_object() -> None:
     first = reader.now()
     clock.now += FRESH_SECONDS
     assert reader.now() is first
+
+
+def test_a_demand_that_hardly_differs_is_the_same_object() -> None:
+    """One pod among hundreds changes no rank; one that insists on a model, and many of another kind, may."""
+    view, clock = a_view(), FakeClock()
+    terms = PodTerms(cpu_milli=4000, memory_bytes=2**35)
+    for number in range(200):
+        view.pods.put(a_pod(f"p{number}", 32, terms=terms))
+    reader = DemandReader(view, clock)
+
+    def after(*pods: PodTerms) -> Demand:
+        for place, its in enumerate(pods):
+            view.pods.put(a_pod(f"more-{clock.now:.0f}-{place}", 32, terms=its))
+        clock.now += FRESH_SECONDS
+        return reader.now()
+
+    first = reader.now()
+    assert after(replace(terms, cpu_milli=5000)) is first
+    many = after(*[replace(terms, cpu_milli=8000)] * 20)
+    assert many is not first
+    insisted = after(replace(terms, node_selector=((LABEL_GPU_PRODUCT, "H200"),)))
+    assert insisted is not many
+    assert insisted.insisted == {"H200": 32}
+    assert after(replace(terms, pattern=AccessPattern.BANDWIDTH_BOUND)) is not insisted
+
+
+def test_small_drifts_add_up() -> None:
+    """What is told is compared with what was told, so that many small changes are a change."""
+    view, clock = a_view(), FakeClock()
+    terms = PodTerms(cpu_milli=4000)
+    for number in range(200):
+        view.pods.put(a_pod(f"p{number}", 32, terms=terms))
+    reader = DemandReader(view, clock)
+    first = reader.now()
+    for number in range(50):
+        view.pods.put(a_pod(f"more-{number}", 32, terms=replace(terms, cpu_milli=6000)))
+        clock.now += FRESH_SECONDS
+        told = reader.now()
+    assert told is not first

@@ -1,6 +1,7 @@
 """From wire structs to the values of ``ports``: pods and events. None: the object is not ours to look at."""
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -177,9 +178,12 @@ def _term(term: wire.NodeTerm) -> NodeTerm:
 
 
 def _requirements(found: Iterable[wire.NodeRequirement] | None) -> tuple[Requirement, ...]:
-    return tuple(
-        Requirement(key=one.key, operator=Operator(one.operator), values=tuple(one.values or ())) for one in found or ()
-    )
+    return tuple(_requirement(one.key, one.operator, tuple(one.values or ())) for one in found or ())
+
+
+@lru_cache(maxsize=4096)  # names of nodes, mostly, and each pod that is released to them is told several times
+def _requirement(key: str, operator: str, values: tuple[str, ...]) -> Requirement:
+    return Requirement(key=key, operator=Operator(operator), values=values)
 
 
 def _shape(meta: wire.Metadata, spec: wire.PodSpec) -> AffinityShape:

@@ -35,7 +35,7 @@ from cta_group_operator.settings import Settings
 _QUOTA_SPACING_SECONDS: Final = 0.3
 """Each pod changes what its quota uses; its status need not follow faster than this."""
 _WORKLOAD_SPACING_SECONDS: Final = 0.2
-_POD_SETTLES_SECONDS: Final = 1.0
+_POD_SETTLES_SECONDS: Final = 2.0
 """A pod that changed is explained a moment later: most are placed, bound and started by then, and one sentence does for
 all of that. What keeps a pod from its node is said at once."""
 
