@@ -28,6 +28,7 @@ from cta_group_core.verdicts import Rank, Verdict, refusal_words
 
 MAX_CANDIDATES = 3
 _SIZES_KEPT = 64
+_NOT_ADVERTISED = ": its plugin is not registered yet, or under another resource name than the operator's"
 
 
 @dataclass(frozen=True)
@@ -190,9 +191,8 @@ def judge(pod: PodTerms, requests: Sequence[int], offer: NodeOffer) -> Verdict:
         told = f"room is promised to {len(offer.in_flight)} containers on their way; asked again when they have started"
         return Verdict(name, None, told, largest=largest_fit(offer.rooms))
     if sum(requests) > (counted := offer.facts.groups - offer.load.groups):
-        told = (
-            f"a GPU has room, but kubelet advertises {offer.facts.groups} groups, of which {max(0, counted)} are left"
-        )
+        told = f"a GPU has room, but kubelet advertises {offer.facts.groups} groups"
+        told += f", of which {max(0, counted)} are left" if offer.facts.groups else _NOT_ADVERTISED
         return Verdict(name, None, told, largest=largest_fit(offer.rooms))
     return Verdict(name, offer.rank(pod, sum(requests), left_over, gpus))
 
