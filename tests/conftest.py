@@ -23,7 +23,7 @@ _WITH_CLUSTERS: Final = ("node", "api")
 _SLOWEST_FIRST: Final = (*_WITH_CLUSTERS, "component")
 _STARTS: Final = ("Cluster.start(", "ControlPlane.start(", "running_cluster(")
 """How a file says that it has a cluster of its own."""
-_API_CLUSTERS: Final = 3
+_API_CLUSTERS: Final = 4
 """How many workers share the tests of the folder ``api``, each with a control plane of its own: they take longest."""
 _HERE: Final = Path(__file__).parent
 
