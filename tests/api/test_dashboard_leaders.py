@@ -1,6 +1,7 @@
 """The dashboard while leaders die: real replicas, a real Prometheus that scrapes each, every panel at every moment."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from signal import SIGKILL, SIGTERM
@@ -13,7 +14,7 @@ from cluster_harness.prometheus import Prometheus
 from cluster_harness.prometheus_program import run_prometheus
 from cluster_harness.scrape_jobs import static_job
 from cluster_harness.waiting import wait_for
-from gpu_cluster import GpuCluster
+from gpu_cluster import GpuCluster, condition
 from operator_fixtures import cluster, kinds, operator_kubeconfig
 from operator_process import OperatorProcess
 
@@ -65,7 +66,32 @@ def replicas(
 
 
 @pytest.fixture
-def prometheus(replicas: list[OperatorProcess], tmp_path: Path) -> Iterator[Prometheus]:
+def asked(replicas: list[OperatorProcess], cluster: GpuCluster) -> GpuCluster:
+    """Use 96 of a quota of 256, and ask three times for more than is left; return when all of that is told."""
+    assert replicas
+    cluster.wait_known(cluster.add_node("one", []))
+    cluster.declare_quota(256)
+    cluster.wait_enforced(256)
+    cluster.deploy("runs", 96)
+    wait_for(lambda: reason(cluster, "Placed", "runs") == "Placed", "the pod of 96 to be placed", _PATIENCE_SECONDS)
+    for name in DENIED:
+        cluster.deploy(name, 256)
+        is_denied = partial(reason, cluster, "Admissible", name)
+        wait_for(lambda: is_denied() == "QuotaExceeded", f"{name} to be refused", _PATIENCE_SECONDS)  # noqa: B023
+    return cluster
+
+
+def reason(cluster: GpuCluster, kind: str, name: str) -> str:
+    """Return the reason of one condition of a Deployment's explanation; empty when there is none."""
+    return condition(cluster.explanation("Deployment", name), kind)[1]
+
+
+@pytest.fixture
+def prometheus(
+    replicas: list[OperatorProcess],
+    asked: GpuCluster,  # noqa: ARG001 - while nobody leads, panels show what anybody saw in the last minute
+    tmp_path: Path,
+) -> Iterator[Prometheus]:
     """Run Prometheus over the replicas, each of which is a pod to it."""
     jobs = []
     for number, one in enumerate(replicas):
@@ -108,17 +134,6 @@ def lasting(values: Sequence[float]) -> set[float]:
     return {value for value, run in groupby(values) if len(list(run)) > _SCRAPE_SECONDS}
 
 
-def deny_three(cluster: GpuCluster) -> None:
-    """Use 96 of a quota of 256, and ask three times for more than is left."""
-    cluster.add_node("one", [])
-    cluster.declare_quota(256)
-    cluster.wait_enforced(256)
-    cluster.deploy("runs", 96)
-    wait_for(lambda: [one for one in cluster.pods() if "nodeName" in one["spec"]], "a bound pod", _PATIENCE_SECONDS)
-    for name in DENIED:
-        cluster.deploy(name, 256)
-
-
 def seconds(prometheus: Prometheus) -> int:
     """Return the last whole second by the clock of Prometheus."""
     return int(prometheus.query("time()")[0].value)
@@ -131,15 +146,14 @@ def leader_of(prometheus: Prometheus) -> str:
 
 
 def test_every_panel_is_the_same_at_each_moment(
-    replicas: list[OperatorProcess], prometheus: Prometheus, cluster: GpuCluster
+    replicas: list[OperatorProcess], prometheus: Prometheus, asked: GpuCluster
 ) -> None:
     """One leader is killed hard, the next one ends: no panel of theirs is doubled, or empty for long."""
-    deny_three(cluster)
     expected = {f"{title} {ref}": values for (title, ref), values in EXPECTED.items()}
 
     def settled() -> bool:
         now = seconds(prometheus)
-        return shown(prometheus, cluster.namespace, range(now - 2 * _SCRAPE_SECONDS, now + 1)) == expected
+        return shown(prometheus, asked.namespace, range(now - 2 * _SCRAPE_SECONDS, now + 1)) == expected
 
     wait_for(settled, f"the panels to show {expected}", _LEFT_OF_OTHERS_SECONDS)
     start = seconds(prometheus)
@@ -148,4 +162,4 @@ def test_every_panel_is_the_same_at_each_moment(
         replicas[int(former.rpartition("-")[2])].end(how)
         wait_for(lambda: leader_of(prometheus) not in ("", former), "another leader", _PATIENCE_SECONDS)  # noqa: B023
     when = range(start, seconds(prometheus) + 1)
-    assert shown(prometheus, cluster.namespace, when) == expected
+    assert shown(prometheus, asked.namespace, when) == expected

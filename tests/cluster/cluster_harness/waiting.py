@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from cluster_harness.errors import DeadlineError
 
-_INTERVAL_SECONDS = 0.05
+_INTERVAL_SECONDS = 0.1
 _REST_PER_PROBE = 2.0
 """A probe that takes long (a program to be started) takes a third of the time at most, so that others go on."""
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 def wait_for(
     probe: Callable[[], T | None], what: str, timeout_seconds: float = 60.0, seen: Callable[[], object] | None = None
 ) -> T:
-    """Return the first truthy answer of ``probe``, asked some twenty times a second or less.
+    """Return the first truthy answer of ``probe``, asked ten times a second or less.
 
     Raises DeadlineError after ``timeout_seconds``. It names ``what`` and ends with the last answer, or with what
     ``seen`` returns then: how things are in place of that. The last look begins after the deadline: a machine that
