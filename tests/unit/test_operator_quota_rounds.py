@@ -130,25 +130,31 @@ def stale_in(kube: FakeKube) -> str:
     return next(one.status.value for one in conditions if one.type == "UsageStale")
 
 
-def a_borrower(kube: FakeKube) -> ClusterView:
-    """Return a cohort whose quota r has borrowed what quota q needs now, with two pods of which one is younger."""
+def a_borrower(kube: FakeKube, *lost: str, owned: int = 32, used: int = 0) -> ClusterView:
+    """Return a cohort whose quota r has borrowed 32 that quota q needs now, with two pods of which one is younger.
+
+    q owns ``owned`` and uses ``used``; pods called ``lost`` are further ones of r that Kubernetes charges no longer.
+    """
     view = a_view("a", "b")
-    for name, space in (("q", "a"), ("r", "b")):
-        quota = a_quota(name, 32, space)
+    for name, groups, space in (("q", owned, "a"), ("r", 32, "b")):
+        quota = a_quota(name, groups, space)
         spec = quota.spec.model_copy(update={"cohort": "c", "reclaim": Reclaim.DELETE})
         view.quotas.put(replace(quota, spec=spec))
-    view.limits.put(a_limit("a", "q", 0))
+    view.limits.put(a_limit("a", "q", used, used=used))
     view.limits.put(a_limit("b", "r", 64, used=64))
-    failure = (
-        'pods "x" is forbidden: exceeded quota: cta-group, requested: requests.nvidia.com/cta-group=32, '
-        "used: requests.nvidia.com/cta-group=0, limited: requests.nvidia.com/cta-group=0"
-    )
+    asked = f"requested: requests.{RESOURCE}=32, used: requests.{RESOURCE}={used}, limited: requests.{RESOURCE}={used}"
     view.controllers["ReplicaSet"].put(
-        ControllerView(ref("ReplicaSet", "web", "a"), "1", (32,), wanted=1, failure=failure)
+        ControllerView(
+            ref("ReplicaSet", "web", "a"),
+            "1",
+            (32,),
+            wanted=1,
+            failure=f'pods "x" is forbidden: exceeded quota: cta-group, {asked}',
+        )
     )
-    for name in ("old", "young"):
-        pod = a_pod(name, 32, created=f"2026-0{1 + (name == 'young')}-01")
-        view.pods.put(replace(pod, ref=ref("Pod", name, "b", "v1")))
+    for name in (*lost, "old", "young"):
+        pod = replace(a_pod(name, 32, created=f"2026-0{1 + (name == 'young')}-01"), ref=ref("Pod", name, "b", "v1"))
+        view.pods.put(replace(pod, deleting=name in lost, ends="2026-01-01T00:00:00Z" if name in lost else ""))
         kube.objects[f"/api/v1/namespaces/b/pods/{name}"] = {}
     return view
 
@@ -181,24 +187,8 @@ async def test_a_pod_that_may_not_be_deleted_is_told() -> None:
 
 async def test_a_pod_on_a_lost_node_gives_nothing_back() -> None:
     """Kubernetes charges it no longer: its groups are not taken twice, and another pod is chosen for the owner."""
-    view, kube = a_view("a", "b"), FakeKube()
-    for name, groups, space in (("q", 64, "a"), ("r", 32, "b")):
-        quota = a_quota(name, groups, space)
-        spec = quota.spec.model_copy(update={"cohort": "c", "reclaim": Reclaim.DELETE})
-        view.quotas.put(replace(quota, spec=spec))
-    view.limits.put(a_limit("a", "q", 32, used=32))
-    view.limits.put(a_limit("b", "r", 64, used=64))
-    denied = (
-        'pods "x" is forbidden: exceeded quota: cta-group, requested: requests.nvidia.com/cta-group=32, '
-        "used: requests.nvidia.com/cta-group=32, limited: requests.nvidia.com/cta-group=32"
-    )
-    view.controllers["ReplicaSet"].put(
-        ControllerView(ref("ReplicaSet", "web", "a"), "1", (32,), wanted=1, failure=denied)
-    )
-    for name in ("lost", "old", "young"):
-        pod = replace(a_pod(name, 32, created=f"2026-0{1 + (name == 'young')}-01"), ref=ref("Pod", name, "b", "v1"))
-        view.pods.put(replace(pod, deleting=name == "lost", ends="2026-01-01T00:00:00Z" if name == "lost" else ""))
-        kube.objects[f"/api/v1/namespaces/b/pods/{name}"] = {}
+    kube = FakeKube()
+    view = a_borrower(kube, "lost", owned=64, used=32)
     await reconciler(view, kube).reconcile("cohort/c")
     assert kube.objects[LIMIT.format("b")]["spec"] == {"hard": {f"requests.{RESOURCE}": "32"}}
     assert [path for verb, path in kube.writes if verb == "delete"] == ["/api/v1/namespaces/b/pods/young"]

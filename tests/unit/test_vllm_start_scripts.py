@@ -2,21 +2,11 @@
 
 import pytest
 
-from cta_group_core.vllm.arguments import Arguments, read_arguments
+from cta_group_core.vllm.arguments import read_arguments
 from cta_group_core.vllm.flags import Flag
 from cta_group_core.vllm.surroundings import Surroundings
 from cta_group_core.vllm.words import Form
-
-
-def script(text: str, *parameters: str, **variables: str | None) -> Arguments:
-    """Read `bash -c TEXT -- PARAMETERS` with variables in its environment."""
-    return read_arguments(["bash", "-c", text, "--"], parameters, Surroundings(variables))
-
-
-def share(found: Arguments) -> str | None:
-    """Return the share of memory that is read, None when it is not known."""
-    value = found.utilization().value
-    return None if value is None else str(value)
+from read_scripts import script, share
 
 
 @pytest.mark.parametrize(
