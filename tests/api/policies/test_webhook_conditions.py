@@ -95,7 +95,10 @@ def test_debug_containers_are_never_sent(api: ApiClient, watched: str) -> None:
     wait_for(lambda: not is_sent(api, watched, asking(32)), "the webhook to leave the namespace alone")
     api.create(f"{path}/pods", asking(32))
     api.patch(path, {"metadata": {"labels": {_LABEL: "on"}}})
-    wait_for(lambda: is_sent(api, watched, asking(32)), "the webhook to be called")
+    another = pod(
+        container(groups=32), name="another"
+    )  # until the webhook is called, a second one of that name is refused
+    wait_for(lambda: is_sent(api, watched, another), "the webhook to be called")
     debugger = {"spec": {"ephemeralContainers": [container("look")]}}
     stored = api.patch(f"{path}/pods/tenant/ephemeralcontainers", debugger)
     assert [one["name"] for one in stored["spec"]["ephemeralContainers"]] == ["look"]
