@@ -1,34 +1,23 @@
-"""What is shown with a test that failed: the last words of the programs that it was about.
-
-A fixture's value that has something to show has a method ``evidence``, which returns it as text.
-"""
+"""What is shown with a test that failed: the last words of the programs that it was about."""
 
 from collections.abc import Iterator, Mapping
-from typing import Protocol, runtime_checkable
 
 from cluster_harness import release
 from cluster_harness.tools import Tools
+from operator_process import OperatorProcess
 from team import Team
 
 _LINES = 60
 """Of each log."""
 
 
-@runtime_checkable
-class Witness(Protocol):
-    """A fixture's value that can tell what went on."""
-
-    def evidence(self) -> str:
-        """Return the last words."""
-
-
 def evidence_of(values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    """Return a title and a text for each of a test's fixture values that tells anything; for a team its release."""
+    """Return a title and a text for each operator and release among a test's fixture values; for a team its release."""
     for name, value in values.items():
         for one in value if isinstance(value, list | tuple) else (value,):
             found = one.tools if isinstance(one, Team) else one
-            if isinstance(found, Witness):
-                yield name, found.evidence()
+            if isinstance(found, OperatorProcess):
+                yield name, "\n".join(found.log.splitlines()[-_LINES:])
             elif isinstance(found, Tools):
                 yield f"pods of the release ({name})", _logs(found)
 

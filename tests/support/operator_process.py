@@ -13,7 +13,6 @@ from cluster_harness.waiting import wait_for
 from http_probe import fetch, free_address
 
 _END_SECONDS = 60.0
-_SHOWN_LINES = 60
 _START_SECONDS = 120.0
 """Longer than a lease of one that was killed, and than Python takes to start on a busy machine."""
 
@@ -43,10 +42,6 @@ class OperatorProcess:
     def log(self) -> str:
         """What it logged until now."""
         return self._log_file.read_text()
-
-    def evidence(self) -> str:
-        """Return the end of its log, to be shown with a test that failed."""
-        return "\n".join(self.log.splitlines()[-_SHOWN_LINES:])
 
     @property
     def leads(self) -> bool:
