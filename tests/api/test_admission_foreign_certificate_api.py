@@ -58,7 +58,7 @@ def serve(registration: Registration, folder: Path, signer: KeyPair, hours: int)
     ends = read_certificates(pair.certificate)[0].ends.timestamp()
     (operator,) = registration.operators
     expiry = "cta_group_webhook_certificate_expiry_timestamp_seconds"
-    wait_for(lambda: operator.metric(expiry) == ends, "the certificate to be served", 60.0)
+    wait_for(lambda: operator.metric(expiry) == ends, "the certificate to be served")
 
 
 def inject(registration: Registration, *signers: KeyPair) -> str:

@@ -24,7 +24,6 @@ from registered_operator import SECRET, WEBHOOKS, Registration, registered_opera
 
 __all__ = ["kinds", "operator_kubeconfig"]
 
-_PATIENCE_SECONDS = 120.0
 _FLAGS = ("--webhook-propagation-seconds=5", "--webhook-overlap-seconds=5", "--webhook-poll-seconds=1")
 """Long enough that whoever must take notice has, on a machine that is busy."""
 _SECONDS_TO_GO = 12.0
@@ -78,7 +77,7 @@ def the_leader(registration: Registration) -> OperatorProcess | None:
 
 def settle(registration: Registration) -> bytes:
     """Wait until a rotation is over and pods are seen; return the authority that is left."""
-    wait_for(lambda: is_settled(registration), "the end of the rotation", _PATIENCE_SECONDS)
+    wait_for(lambda: is_settled(registration), "the end of the rotation")
     registration.wait_seen("default")
     return authorities(registration)[0]
 
@@ -105,7 +104,7 @@ def test_no_call_fails_in_a_rotation_with_an_upgrade_in_the_middle(registration:
     wait_for(lambda: first in map(base64.b64decode, filter(None, registration.bundles())), "the old one to be trusted")
     registration.wait_seen("default")
     with pods_coming(registration) as calls:
-        wait_for(lambda: authorities(registration)[0] != first, "the new authority", _PATIENCE_SECONDS)
+        wait_for(lambda: authorities(registration)[0] != first, "the new authority")
         registration.register(registration.port, "webhook.timeoutSeconds=29")
         assert settle(registration) != first
         calls.wait_more(3)
@@ -117,7 +116,7 @@ def test_a_secret_that_is_deleted_comes_back(registration: Registration) -> None
     before = settle(registration)
     with pods_coming(registration) as calls:
         registration.api.delete(SECRET)
-        wait_for(lambda: authorities(registration)[:1] not in ([], [before]), "another Secret", _PATIENCE_SECONDS)
+        wait_for(lambda: authorities(registration)[:1] not in ([], [before]), "another Secret")
         assert settle(registration) != before
         calls.wait_more(3)
     assert all(calls.answers), f"{calls.answers.count(False)} of {len(calls.answers)} pods were not seen"
@@ -137,9 +136,9 @@ def test_a_leader_that_is_killed_in_a_rotation_is_succeeded_by_one_who_ends_it(r
     """The other replica goes on answering, takes the lease, and goes on from what it finds."""
     settle(registration)
     registration.api.patch(SECRET, {"data": aged(-60)})
-    wait_for(lambda: len(authorities(registration)) > 1, "the new authority", _PATIENCE_SECONDS)
-    leader = wait_for(lambda: the_leader(registration), "one of them to say that it leads", _PATIENCE_SECONDS)
+    wait_for(lambda: len(authorities(registration)) > 1, "the new authority")
+    leader = wait_for(lambda: the_leader(registration), "one of them to say that it leads")
     leader.end(signal.SIGKILL)
     settle(registration)
     (other,) = [one for one in registration.operators if one.process.poll() is None]
-    wait_for(lambda: other.leads, "the other replica to lead", _PATIENCE_SECONDS)
+    wait_for(lambda: other.leads, "the other replica to lead")

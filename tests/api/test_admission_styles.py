@@ -171,8 +171,8 @@ def owners(registration: Registration, tenants: str) -> Owners:
     """Apply them and wait until each has its pod."""
     made = Owners(registration, tenants)
     made.apply(made.objects)
-    wait_for(lambda: len(made.pods()) == len(made.objects), "a pod of each owner", 120.0)
-    wait_for(lambda: all(map(_is_observed, made.stored())), "the controllers to say that they have seen them", 60.0)
+    wait_for(lambda: len(made.pods()) == len(made.objects), "a pod of each owner")
+    wait_for(lambda: all(map(_is_observed, made.stored())), "the controllers to say that they have seen them")
     return made
 
 
@@ -230,7 +230,7 @@ def test_an_upgrade_changes_no_pod_and_no_template(registration: Registration, o
         status = (owners.api.find(path) or {}).get("status", {})
         return [one["reason"] for one in status.get("conditions", ()) if one["type"] == "ArgsAligned"]
 
-    wait_for(lambda: aligned() == ["ReportedOnly"], "the next operator's own word", 60.0)
+    wait_for(lambda: aligned() == ["ReportedOnly"], "the next operator's own word")
     for name, found in owners.pods().items():
         before = pods[name]
         assert found["spec"] == before["spec"]

@@ -20,7 +20,6 @@ from terminal_user import Person
 __all__ = ["kinds", "operator_kubeconfig"]
 
 _PODS = 20
-_PATIENCE_SECONDS = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -58,21 +57,21 @@ def test_pods_come_in_as_they_are_and_are_counted(registered: tuple[Registration
     assert all(pod["spec"]["containers"][0]["args"] == ["m"] for pod in made)
     assert not any(LABEL_REQUESTS in pod["metadata"].get("labels", {}) for pod in made)
     api.create(f"/apis/apps/v1/namespaces/{namespace}/deployments", deployment("server"))
-    wait_for(lambda: len(api.items(path)) == _PODS + 1, "the Deployment's pod", _PATIENCE_SECONDS)
-    wait_for(lambda: all("set --gpu" in one for one in advice(api, path)), "each pod to be told", _PATIENCE_SECONDS)
+    wait_for(lambda: len(api.items(path)) == _PODS + 1, "the Deployment's pod")
+    wait_for(lambda: all("set --gpu" in one for one in advice(api, path)), "each pod to be told")
     assert len(advice(api, path)) == _PODS + 1
     # Pods of other tests may be among them.
-    wait_for(lambda: (operator.metric("cta_group_pods_without_webhook") or 0) > _PODS, "the metric", _PATIENCE_SECONDS)
+    wait_for(lambda: (operator.metric("cta_group_pods_without_webhook") or 0) > _PODS, "the metric")
 
     def message() -> str:
         workload = api.find(f"{OURS}/namespaces/{namespace}/ctaworkloads/deployment-server") or {}
         return str(workload.get("status", {}).get("message", ""))
 
-    wait_for(lambda: "1 pod was admitted without the webhook" in message(), "the explanation", _PATIENCE_SECONDS)
+    wait_for(lambda: "1 pod was admitted without the webhook" in message(), "the explanation")
     assert "admitted it in" in told_by_doctor(registration)
     way.unblock()
     registration.wait_seen(namespace)
-    wait_for(lambda: "admitted it in" not in told_by_doctor(registration), "doctor to be content", _PATIENCE_SECONDS)
+    wait_for(lambda: "admitted it in" not in told_by_doctor(registration), "doctor to be content")
 
 
 def advice(api: ApiClient, pods: str) -> list[str]:
@@ -111,9 +110,7 @@ def test_an_operator_that_is_gone_keeps_no_pod_away(registered: tuple[Registrati
     api.create(f"{apps}/statefulsets", stateful)
     api.create(f"/api/v1/namespaces/{namespace}/pods", probe_pod())
     pods = wait_for(
-        lambda: found if len(found := api.items(f"/api/v1/namespaces/{namespace}/pods")) == 3 else None,
-        "a pod of each",
-        _PATIENCE_SECONDS,
+        lambda: found if len(found := api.items(f"/api/v1/namespaces/{namespace}/pods")) == 3 else None, "a pod of each"
     )
     for pod in pods:
         assert pod["spec"]["containers"][0]["args"] == ["m"]

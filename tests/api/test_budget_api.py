@@ -17,7 +17,6 @@ __all__ = ["cluster", "kinds", "operator", "operator_kubeconfig"]
 
 OPERATOR_FLAGS = ("--budget-seconds=1",)
 
-PATIENCE_SECONDS = 60.0
 READ = 'cta_group_budget_reads_total{result="read"}'
 
 
@@ -61,7 +60,7 @@ def wait_answer(cluster: GpuCluster, status: str, reason: str) -> dict[str, Any]
         is_so = "WithinBudget" in types and condition(found, "WithinBudget") == (status, reason)
         return found if is_so else None
 
-    return wait_for(told, f"WithinBudget to be {status} ({reason})", PATIENCE_SECONDS)
+    return wait_for(told, f"WithinBudget to be {status} ({reason})")
 
 
 def written(cluster: GpuCluster) -> tuple[str, Any, Any]:
@@ -76,7 +75,7 @@ def written(cluster: GpuCluster) -> tuple[str, Any, Any]:
 def wait_reads(operator: OperatorProcess, more: int) -> None:
     """Wait until the servers were read so many times more."""
     before = operator.metric(READ) or 0
-    wait_for(lambda: (operator.metric(READ) or 0) >= before + more, f"{more} readings", PATIENCE_SECONDS)
+    wait_for(lambda: (operator.metric(READ) or 0) >= before + more, f"{more} readings")
 
 
 def test_a_budget_is_followed(
@@ -130,4 +129,4 @@ def test_a_budget_that_is_wrong_then_right_then_gone(cluster: GpuCluster, server
         types = {one["type"] for one in found.get("conditions", ())}
         return "budget" not in found and bool(types) and "WithinBudget" not in types
 
-    wait_for(gone, "the budget to be gone from the status", PATIENCE_SECONDS)
+    wait_for(gone, "the budget to be gone from the status")

@@ -17,7 +17,7 @@ from cluster_harness.probes import LOOPBACK, free_ports
 from cluster_harness.waiting import wait_for
 from cta_group_core.names import LABEL_REQUESTS
 from cta_group_operator.admission.trust import CONFIGURATIONS
-from gpu_cluster import CAPACITY, OURS, PATIENCE_SECONDS, GpuCluster
+from gpu_cluster import CAPACITY, OURS, GpuCluster
 from guarded_pods import GUARDED, WORDS, guard_pods
 from kubectl import Kubectl
 from new_namespaces import new_namespace
@@ -148,7 +148,7 @@ def _play_a_refused_release(cluster: GpuCluster) -> None:
     def events() -> list[str]:
         return [message for reason, message in cluster.events("Pod", "guarded") if reason == "ReleaseRefused"]
 
-    (event,) = wait_for(events, "the event of the guarded pod", PATIENCE_SECONDS)
+    (event,) = wait_for(events, "the event of the guarded pod")
     assert WORDS in event
 
 

@@ -43,7 +43,6 @@ EXPECTED: dict[tuple[str, str], dict[str, set[float]]] = {
     ("Placement", "A"): {"": {0}},
 }
 """What the panels with the leader's numbers show, by workload."""
-_PATIENCE_SECONDS = 60.0
 _LEFT_OF_OTHERS_SECONDS = 180.0
 
 
@@ -57,8 +56,8 @@ def replicas(
     made: list[OperatorProcess] = []
     try:
         made.extend(OperatorProcess(operator_kubeconfig, NAMESPACE, tmp_path) for _ in range(REPLICAS))
-        wait_for(lambda: [one for one in made if one.leads], "a leader", _PATIENCE_SECONDS)
-        wait_for(lambda: all(one.ready() for one in made), "every replica to be ready", _PATIENCE_SECONDS)
+        wait_for(lambda: [one for one in made if one.leads], "a leader")
+        wait_for(lambda: all(one.ready() for one in made), "every replica to be ready")
         yield made
     finally:
         for one in made:
@@ -73,11 +72,11 @@ def asked(replicas: list[OperatorProcess], cluster: GpuCluster) -> GpuCluster:
     cluster.declare_quota(256)
     cluster.wait_enforced(256)
     cluster.deploy("runs", 96)
-    wait_for(lambda: reason(cluster, "Placed", "runs") == "Placed", "the pod of 96 to be placed", _PATIENCE_SECONDS)
+    wait_for(lambda: reason(cluster, "Placed", "runs") == "Placed", "the pod of 96 to be placed")
     for name in DENIED:
         cluster.deploy(name, 256)
         is_denied = partial(reason, cluster, "Admissible", name)
-        wait_for(lambda: is_denied() == "QuotaExceeded", f"{name} to be refused", _PATIENCE_SECONDS)  # noqa: B023
+        wait_for(lambda: is_denied() == "QuotaExceeded", f"{name} to be refused")  # noqa: B023
     return cluster
 
 
@@ -158,8 +157,8 @@ def test_every_panel_is_the_same_at_each_moment(
     wait_for(settled, f"the panels to show {expected}", _LEFT_OF_OTHERS_SECONDS)
     start = seconds(prometheus)
     for how in (SIGKILL, SIGTERM):
-        former = wait_for(lambda: leader_of(prometheus), "a leader", _PATIENCE_SECONDS)
+        former = wait_for(lambda: leader_of(prometheus), "a leader")
         replicas[int(former.rpartition("-")[2])].end(how)
-        wait_for(lambda: leader_of(prometheus) not in ("", former), "another leader", _PATIENCE_SECONDS)  # noqa: B023
+        wait_for(lambda: leader_of(prometheus) not in ("", former), "another leader")  # noqa: B023
     when = range(start, seconds(prometheus) + 1)
     assert shown(prometheus, asked.namespace, when) == expected

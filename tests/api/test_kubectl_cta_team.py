@@ -15,7 +15,7 @@ from cluster_harness.waiting import wait_for
 from cta_group_core.names import DEFAULT_RESOURCE_NAME, LABEL_QUOTA
 from cta_group_core.quota import quota_key
 from cta_group_core.workload import WorkloadOwner, WorkloadStatus
-from gpu_cluster import OURS, PATIENCE_SECONDS
+from gpu_cluster import OURS
 from kubectl import Kubectl
 from operator_fixtures import is_served
 from service_account import kubeconfig_of
@@ -31,7 +31,7 @@ def types(control_plane: ControlPlane, api: ApiClient, namespace: str, tmp_path:
     admin = Kubectl.admin(control_plane)
     admin.apply(*(yaml.safe_load(path.read_text()) for path in sorted(CRDS.glob("*.yaml"))))
     for plural in ("ctaquotas", "ctanodes", "ctaworkloads"):
-        wait_for(partial(is_served, api, f"{OURS}/{plural}"), f"the kind {plural}", PATIENCE_SECONDS)
+        wait_for(partial(is_served, api, f"{OURS}/{plural}"), f"the kind {plural}")
     roles = of_kind(render("default"), "ClusterRole").values()
     place = {"name": "member", "namespace": namespace}
     view = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
@@ -63,7 +63,7 @@ def explain_web(api: ApiClient, namespace: str) -> None:
     hard = {quota_key(DEFAULT_RESOURCE_NAME): "96"}
     labels = {LABEL_QUOTA: "research"}
     api.create(limits, {"metadata": {"name": "cta-group", "labels": labels}, "spec": {"hard": hard}})
-    wait_for(lambda: api.get(f"{limits}/cta-group").get("status", {}).get("used"), "the count", PATIENCE_SECONDS)
+    wait_for(lambda: api.get(f"{limits}/cta-group").get("status", {}).get("used"), "the count")
 
 
 def test_a_team_reads_about_its_own(types: Types, api: ApiClient, namespace: str) -> None:
@@ -74,7 +74,7 @@ def test_a_team_reads_about_its_own(types: Types, api: ApiClient, namespace: str
         return types("explain", "deploy/web").stdout
 
     # Kubernetes adds a role to others in a round of its own.
-    wait_for(lambda: "told by: the operator" in " ".join(told().split()), "the explanation", PATIENCE_SECONDS)
+    wait_for(lambda: "told by: the operator" in " ".join(told().split()), "the explanation")
     assert told().startswith("deployment/web: 1 of 1 pods run, 32 groups each\n")
     assert f"namespace {namespace}: 0 of 96" in told()
     assert "Not read, since you may not: CTAQuotas." in told()

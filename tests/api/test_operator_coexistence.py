@@ -4,7 +4,7 @@ import pytest
 
 from cluster_harness.waiting import wait_for
 from cta_group_core.names import ANNOTATION_PLACEMENT, GATE_PLACEMENT, LABEL_REQUESTS
-from gpu_cluster import PATIENCE_SECONDS, GpuCluster, held
+from gpu_cluster import GpuCluster, held
 from operator_fixtures import cluster, kinds, operator, operator_kubeconfig
 
 __all__ = ["cluster", "kinds", "operator", "operator_kubeconfig"]
@@ -55,7 +55,6 @@ def test_our_gate_taken_off_by_hand_is_tolerated_and_told(cluster: GpuCluster) -
     wait_for(
         lambda: "somebody other than the operator" in dict(cluster.events("Pod", "first")).get("GateRemoved", ""),
         "the event about the gate",
-        PATIENCE_SECONDS,
     )
     cluster.wait_told("Pod", "first", "taken off by somebody other than the operator")
     take_off(cluster, "first", HOLD)

@@ -7,7 +7,7 @@ import pytest
 
 from cluster_harness.api_client import ApiClient, Json
 from cluster_harness.waiting import wait_for
-from gpu_cluster import OURS, PATIENCE_SECONDS, GpuCluster, condition
+from gpu_cluster import OURS, GpuCluster, condition
 from operator_fixtures import cluster, kinds, operator, operator_kubeconfig, second_namespace
 
 __all__ = ["cluster", "kinds", "operator", "operator_kubeconfig", "second_namespace"]
@@ -30,7 +30,7 @@ class Teams:
 
     def wait_lending(self, lender: str, groups: int) -> None:
         """Wait until a quota says that it has lent so much."""
-        wait_for(lambda: self.status(lender).get("lent") == groups, f"{lender} to lend {groups}", PATIENCE_SECONDS)
+        wait_for(lambda: self.status(lender).get("lent") == groups, f"{lender} to lend {groups}")
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def scale(team: GpuCluster, name: str, replicas: int) -> None:
 
 def wait_pods(team: GpuCluster, count: int) -> None:
     """Wait until a team has so many pods."""
-    wait_for(lambda: len(team.pods()) == count, f"{count} pods in {team.namespace}", PATIENCE_SECONDS)
+    wait_for(lambda: len(team.pods()) == count, f"{count} pods in {team.namespace}")
 
 
 def test_idle_groups_are_lent_and_come_back(teams: Teams) -> None:
@@ -69,8 +69,8 @@ def test_idle_groups_are_lent_and_come_back(teams: Teams) -> None:
     teams.b.deploy("web", 32, replicas=3)
     wait_pods(teams.b, 3)
     teams.wait_lending(teams.quota_a, 32)
-    wait_for(lambda: teams.status(teams.quota_b).get("used") == 96, "the use to be told", PATIENCE_SECONDS)
-    wait_for(lambda: teams.status(teams.quota_b).get("borrowed") == 32, "the loan to be told", PATIENCE_SECONDS)
+    wait_for(lambda: teams.status(teams.quota_b).get("used") == 96, "the use to be told")
+    wait_for(lambda: teams.status(teams.quota_b).get("borrowed") == 32, "the loan to be told")
     assert (teams.a.limit(), teams.b.limit()) == (32, 96)
     scale(teams.b, "web", 1)
     teams.a.wait_enforced(64)
@@ -91,17 +91,11 @@ def test_an_owner_waits_for_what_is_lent(teams: Teams) -> None:
     wait_pods(teams.b, 3)
     teams.a.deploy("web", 64)
     teams.a.wait_told("Deployment", "web", "needs 64, quota 64 of which 32 are lent to cohort", "used 0, short 32")
-    wait_for(
-        lambda: condition(teams.status(teams.quota_a), "Reclaiming") == ("True", "Waiting"),
-        "the quota to tell",
-        PATIENCE_SECONDS,
-    )
+    wait_for(lambda: condition(teams.status(teams.quota_a), "Reclaiming") == ("True", "Waiting"), "the quota to tell")
     scale(teams.b, "web", 2)
     wait_pods(teams.a, 1)
     wait_for(
-        lambda: condition(teams.status(teams.quota_a), "Reclaiming") == ("False", "NothingOwed"),
-        "the end of waiting",
-        PATIENCE_SECONDS,
+        lambda: condition(teams.status(teams.quota_a), "Reclaiming") == ("False", "NothingOwed"), "the end of waiting"
     )
 
 
@@ -117,6 +111,6 @@ def test_an_owner_takes_back_what_is_lent(teams: Teams, low_priority: str) -> No
     assert [pod["metadata"]["labels"]["app"] for pod in teams.b.pods()] == ["more", "more"]
     teams.b.wait_told("Deployment", "less", "needs 32, quota 64, used 64, short 32")
     path = f"/api/v1/namespaces/{teams.b.namespace}/events?fieldSelector=reason=GroupsReclaimed"
-    events = wait_for(lambda: teams.b.api.items(path), "an event on the pod that was deleted", PATIENCE_SECONDS)
+    events = wait_for(lambda: teams.b.api.items(path), "an event on the pod that was deleted")
     assert [one["involvedObject"]["name"].rsplit("-", 2)[0] for one in events] == ["less"]
     assert (teams.a.limit(), teams.b.limit()) == (64, 64)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cluster_harness.waiting import wait_for
-from gpu_cluster import OURS, PATIENCE_SECONDS, GpuCluster, condition, held
+from gpu_cluster import OURS, GpuCluster, condition, held
 from node_life import heard_of, lose
 from operator_fixtures import cluster, kinds, operator, operator_kubeconfig
 
@@ -31,9 +31,7 @@ def two_full_nodes(cluster: GpuCluster) -> dict[str, str]:
     # Whoever ignores every taint could be bound to a lost node.
     with heard_of(cluster.api, nodes[0]), heard_of(cluster.api, nodes[1]):
         cluster.deploy("web", 32, replicas=2, tolerations=[])
-        wait_for(
-            lambda: len([pod for pod in cluster.pods() if "nodeName" in pod["spec"]]) == 2, "both", PATIENCE_SECONDS
-        )
+        wait_for(lambda: len([pod for pod in cluster.pods() if "nodeName" in pod["spec"]]) == 2, "both")
     where = {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in cluster.pods()}
     assert sorted(where.values()) == sorted(nodes)
     for name, node in where.items():
@@ -51,7 +49,7 @@ def test_what_comes_back_is_told_with_its_pod(cluster: GpuCluster) -> None:
         status = cluster.wait_told("Deployment", "web", f"groups come back: 32 when pod {name} has ended, by {until}")
         assert condition(status, "Placed") == ("False", "NoRoom")
         cluster.publish(node, [held(_OTHERS)])
-        wait_for(lambda: all("nodeName" in pod["spec"] for pod in living(cluster)), "the next pod", PATIENCE_SECONDS)
+        wait_for(lambda: all("nodeName" in pod["spec"] for pod in living(cluster)), "the next pod")
     assert sorted(pod["spec"]["nodeName"] for pod in living(cluster)) == sorted(cluster.nodes)
 
 
@@ -67,7 +65,7 @@ def test_a_lost_node_gives_back_the_quota_and_no_groups(cluster: GpuCluster) -> 
     gone = cluster.api.delete(f"/api/v1/namespaces/{cluster.namespace}/pods/{name}?gracePeriodSeconds=1")
     # kube-controller-manager charges it for its grace once more, and counts when a limit changes.
     charged_until = datetime.fromisoformat(gone["metadata"]["deletionTimestamp"]) + timedelta(seconds=1)
-    wait_for(lambda: datetime.now(UTC) > charged_until, "Kubernetes to charge it no longer", PATIENCE_SECONDS)
+    wait_for(lambda: datetime.now(UTC) > charged_until, "Kubernetes to charge it no longer")
     cluster.api.patch(f"{OURS}/ctaquotas/{quota}", {"spec": {"groups": 72}})
     cluster.wait_told("Deployment", "web", f"{node}: unreachable, 128 groups held there")
     waiting = [pod for pod in living(cluster) if "nodeName" not in pod["spec"]]
@@ -78,7 +76,7 @@ def test_a_lost_node_gives_back_the_quota_and_no_groups(cluster: GpuCluster) -> 
     with heard_of(cluster.api, node):
         cluster.publish(node, [held(_OTHERS)])
         cluster.api.delete(f"/api/v1/namespaces/{cluster.namespace}/pods/{name}?gracePeriodSeconds=0")
-        wait_for(lambda: all("nodeName" in pod["spec"] for pod in living(cluster)), "the next pod", PATIENCE_SECONDS)
+        wait_for(lambda: all("nodeName" in pod["spec"] for pod in living(cluster)), "the next pod")
     assert sorted(pod["spec"]["nodeName"] for pod in living(cluster)) == sorted(cluster.nodes)
     assert wait_uncharged(cluster, quota, 0)["used"] == 64
 
@@ -90,4 +88,4 @@ def wait_uncharged(cluster: GpuCluster, quota: str, groups: int) -> dict[str, An
         status = cluster.quota_status(quota)
         return status if (status.get("uncharged"), status.get("used")) == (groups, 64) else None
 
-    return wait_for(told, f"{groups} uncharged groups", PATIENCE_SECONDS, lambda: cluster.quota_status(quota))
+    return wait_for(told, f"{groups} uncharged groups", seen=lambda: cluster.quota_status(quota))

@@ -4,7 +4,7 @@ import pytest
 
 from cluster_harness.waiting import wait_for
 from cta_group_core.names import ANNOTATION_SHAPE, LABEL_REQUESTS
-from gpu_cluster import OURS, PATIENCE_SECONDS, GpuCluster, condition, held
+from gpu_cluster import OURS, GpuCluster, condition, held
 from operator_fixtures import cluster, kinds, operator, operator_kubeconfig
 from operator_process import OperatorProcess
 
@@ -31,7 +31,7 @@ def test_denial_is_explained_and_ends(cluster: GpuCluster, operator: OperatorPro
     wait_for(lambda: cluster.quota_status(quota).get("pending") == 32, "the quota to tell")
 
     cluster.api.patch(f"{OURS}/ctaquotas/{quota}", {"spec": {"groups": 96}})
-    wait_for(lambda: len(cluster.pods()) == 3, "the third pod to be created", PATIENCE_SECONDS)
+    wait_for(lambda: len(cluster.pods()) == 3, "the third pod to be created")
     told = wait_for(
         lambda: condition(cluster.explanation("Deployment", "web"), "Admissible")[0] == "True", "the denial to be over"
     )
@@ -53,7 +53,7 @@ def test_groups_of_a_pod_that_is_being_deleted(cluster: GpuCluster) -> None:
     cluster.wait_told("Deployment", "web", f"groups come back: 32 when pod first has ended, by {until}")
     cluster.api.delete(f"{path}?gracePeriodSeconds=0")
     wait_for(lambda: [pod["metadata"]["name"] for pod in cluster.pods()] != ["first"], "the pod to go")
-    wait_for(lambda: len(cluster.pods()) == 1, "the pod of the Deployment", PATIENCE_SECONDS)
+    wait_for(lambda: len(cluster.pods()) == 1, "the pod of the Deployment")
 
 
 def test_stateful_set_and_job_are_explained(cluster: GpuCluster) -> None:
@@ -82,7 +82,7 @@ def test_explanation_goes_with_its_workload(cluster: GpuCluster) -> None:
     cluster.deploy("web", 32)
     cluster.wait_told("Deployment", "web", "waits for room")
     cluster.api.delete(f"/apis/apps/v1/namespaces/{cluster.namespace}/deployments/web")
-    wait_for(lambda: not cluster.explanation("Deployment", "web"), "the explanation to be removed", PATIENCE_SECONDS)
+    wait_for(lambda: not cluster.explanation("Deployment", "web"), "the explanation to be removed")
 
 
 def test_explanation_of_a_workload_made_again(cluster: GpuCluster) -> None:
@@ -167,11 +167,10 @@ def test_a_pod_without_the_clusters_that_it_needs(cluster: GpuCluster) -> None:
     def told() -> tuple[str, str]:
         return condition(cluster.explanation("Pod", "shaped"), "ClustersAvailable")
 
-    wait_for(lambda: told() == ("False", "NoThreadBlockClusters"), "the condition", PATIENCE_SECONDS)
+    wait_for(lambda: told() == ("False", "NoThreadBlockClusters"), "the condition")
     wait_for(
         lambda: [words for reason, words in cluster.events("Pod", "shaped") if reason == "NoThreadBlockClusters"],
         "the event",
-        PATIENCE_SECONDS,
     )
     generation(cluster, node, "9.0")
-    wait_for(lambda: told() == ("", ""), "the condition to go", PATIENCE_SECONDS)
+    wait_for(lambda: told() == ("", ""), "the condition to go")

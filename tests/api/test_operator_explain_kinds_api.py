@@ -7,7 +7,7 @@ import pytest
 from cluster_harness.api_client import ApiClient
 from cluster_harness.errors import ApiError
 from cluster_harness.waiting import wait_for
-from gpu_cluster import OURS, PATIENCE_SECONDS, GpuCluster, Json, held
+from gpu_cluster import OURS, GpuCluster, Json, held
 from operator_fixtures import cluster, kinds, operator, operator_kubeconfig
 
 __all__ = ["cluster", "kinds", "operator", "operator_kubeconfig"]
@@ -28,7 +28,7 @@ def leader_worker_sets(api: ApiClient) -> Iterator[str]:
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     api.create(path, {"metadata": {"name": f"leaderworkersets.{LWS}"}, "spec": spec})
     served = f"/apis/{LWS}/v1"
-    wait_for(lambda: _answers(api, f"{served}/leaderworkersets"), "the kind to be served", PATIENCE_SECONDS)
+    wait_for(lambda: _answers(api, f"{served}/leaderworkersets"), "the kind to be served")
     yield served
     api.delete(f"{path}/leaderworkersets.{LWS}")
 
@@ -67,7 +67,7 @@ def test_a_leader_worker_set(cluster: GpuCluster, leader_worker_sets: str) -> No
     told = cluster.api.get(f"{OURS}/namespaces/{cluster.namespace}/ctaworkloads/leaderworkerset-llm")
     assert [one["uid"] for one in told["metadata"]["ownerReferences"]] == [made["metadata"]["uid"]]
     cluster.api.delete(f"{sets}/llm?propagationPolicy=Background")
-    wait_for(lambda: not cluster.explanation("LeaderWorkerSet", "llm"), "its explanation to go", PATIENCE_SECONDS)
+    wait_for(lambda: not cluster.explanation("LeaderWorkerSet", "llm"), "its explanation to go")
 
 
 def test_jobs_of_a_cron_job(cluster: GpuCluster) -> None:
@@ -84,7 +84,7 @@ def test_jobs_of_a_cron_job(cluster: GpuCluster) -> None:
     status = cluster.wait_told("CronJob", "nightly", WAITS)
     assert (status["owner"]["kind"], status["replicasWanted"]) == ("CronJob", 1)
     cluster.api.delete(f"{path}/jobs/nightly-1?propagationPolicy=Background")
-    wait_for(lambda: not cluster.explanation("CronJob", "nightly"), "its explanation to go", PATIENCE_SECONDS)
+    wait_for(lambda: not cluster.explanation("CronJob", "nightly"), "its explanation to go")
 
 
 def test_a_daemon_set(cluster: GpuCluster) -> None:

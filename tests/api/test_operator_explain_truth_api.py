@@ -3,7 +3,7 @@
 import pytest
 
 from cluster_harness.waiting import wait_for
-from gpu_cluster import PATIENCE_SECONDS, GpuCluster, held
+from gpu_cluster import GpuCluster, held
 from operator_fixtures import cluster, kinds, operator, operator_kubeconfig
 
 __all__ = ["cluster", "kinds", "operator", "operator_kubeconfig"]
@@ -18,7 +18,7 @@ def test_a_limit_that_people_made_beside_ours(cluster: GpuCluster) -> None:
     cluster.wait_enforced(256)
     path = f"/api/v1/namespaces/{cluster.namespace}/resourcequotas"
     cluster.api.create(path, {"metadata": {"name": "by-hand"}, "spec": {"hard": {KEY: "32"}}})
-    wait_for(lambda: cluster.api.get(f"{path}/by-hand").get("status", {}).get("used"), "its count", PATIENCE_SECONDS)
+    wait_for(lambda: cluster.api.get(f"{path}/by-hand").get("status", {}).get("used"), "its count")
     cluster.deploy("web", 32, replicas=2)
     told = "1 of 2 pods cannot be created: needs 32, quota 32, used 32, short 32 (ResourceQuota by-hand)"
     cluster.wait_told("Deployment", "web", told)
@@ -39,7 +39,7 @@ def test_a_stateful_set_waits_for_the_end_of_its_pod(cluster: GpuCluster) -> Non
     """Its next pod has the same name, so none is made while the one before is there."""
     cluster.add_node("one", [])
     path = cluster.make_controller("StatefulSet", "set", 32, serviceName="set")
-    wait_for(cluster.pods, "the pod to be made", PATIENCE_SECONDS)
+    wait_for(cluster.pods, "the pod to be made")
     cluster.wait_bound("set-0")  # no kubelet is there to end it
     pod = f"/api/v1/namespaces/{cluster.namespace}/pods/set-0"
     cluster.api.delete(f"{pod}?gracePeriodSeconds=600")

@@ -3,7 +3,7 @@
 import pytest
 
 from cluster_harness.waiting import wait_for
-from gpu_cluster import OURS, PATIENCE_SECONDS, GpuCluster, Json, condition
+from gpu_cluster import OURS, GpuCluster, Json, condition
 from operator_fixtures import cluster, kinds, operator, operator_kubeconfig
 
 __all__ = ["cluster", "kinds", "operator", "operator_kubeconfig"]
@@ -25,7 +25,7 @@ def wait_condition(cluster: GpuCluster, name: str, kind: str, expected: tuple[st
         return status if condition(status, kind) == expected else None
 
     what = f"{kind} to be {expected}: {cluster.explanation('Deployment', name)}"
-    return wait_for(told, what, 2 * PATIENCE_SECONDS)
+    return wait_for(told, what)
 
 
 def autoscale(cluster: GpuCluster, target: str, most: int) -> str:
@@ -137,7 +137,7 @@ def test_workers_are_explained_with_their_group(cluster: GpuCluster) -> None:
     """A StatefulSet owned by a leader pod, as LeaderWorkerSet makes them, belongs to what owns the leader."""
     make_set(cluster, "group", 32, size="2")
     pods = f"/api/v1/namespaces/{cluster.namespace}/pods"
-    leader = wait_for(lambda: cluster.api.find(f"{pods}/group-0"), "the leader", PATIENCE_SECONDS)
+    leader = wait_for(lambda: cluster.api.find(f"{pods}/group-0"), "the leader")
     uid = leader["metadata"]["uid"]
     make_set(
         cluster, "workers", 32, {"apiVersion": "v1", "kind": "Pod", "controller": True, "name": "group-0", "uid": uid}
@@ -149,4 +149,4 @@ def test_workers_are_explained_with_their_group(cluster: GpuCluster) -> None:
         found = cluster.api.items(f"{OURS}/namespaces/{cluster.namespace}/ctaworkloads")
         return [one["metadata"]["name"] for one in found]
 
-    wait_for(lambda: explained() == ["statefulset-group"], "one explanation for all", PATIENCE_SECONDS)
+    wait_for(lambda: explained() == ["statefulset-group"], "one explanation for all")

@@ -9,7 +9,7 @@ from cluster_harness.waiting import wait_for
 from cta_group_core.names import DEFAULT_RESOURCE_NAME, LABEL_GPU_PRODUCT, LABEL_REQUESTS
 from cta_group_core.turn import KEEP_AFTER_SECONDS, KEEP_SECONDS
 from cta_group_operator.reconcile.demand_reader import FRESH_SECONDS
-from gpu_cluster import OURS, PATIENCE_SECONDS, GpuCluster, Json, held
+from gpu_cluster import OURS, GpuCluster, Json, held
 from hurried_operator import HurriedOperator, hurried_operator
 from operator_fixtures import cluster, kinds, operator_kubeconfig
 
@@ -155,7 +155,7 @@ def test_who_needs_clusters_gets_a_gpu_that_has_them(cluster: GpuCluster, hurrie
         labels = cluster.api.get(f"/api/v1/nodes/{old}")["metadata"]["labels"]
         return bool(labels.get(LABEL_GPU_PRODUCT) == "A100")
 
-    wait_for(is_old, "the operator to know the older GPU", PATIENCE_SECONDS)
+    wait_for(is_old, "the operator to know the older GPU")
     ask(cluster, "any", 32)
     assert chosen(cluster, hurried, "any") == old
     ask(cluster, "clustered", 32, says={"shape": "2,1,1"})

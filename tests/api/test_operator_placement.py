@@ -3,7 +3,7 @@
 import pytest
 
 from cluster_harness.waiting import wait_for
-from gpu_cluster import PATIENCE_SECONDS, GpuCluster, condition, held
+from gpu_cluster import GpuCluster, condition, held
 from operator_fixtures import cluster, kinds, operator, operator_kubeconfig
 from operator_process import OperatorProcess
 
@@ -127,9 +127,7 @@ def test_node_is_labelled(cluster: GpuCluster) -> None:
         "ctagroup.dev/simulated": "true",
     }
     wait_for(
-        lambda: wanted.items() <= cluster.api.get(f"/api/v1/nodes/{node}")["metadata"]["labels"].items(),
-        "the labels",
-        PATIENCE_SECONDS,
+        lambda: wanted.items() <= cluster.api.get(f"/api/v1/nodes/{node}")["metadata"]["labels"].items(), "the labels"
     )
 
 

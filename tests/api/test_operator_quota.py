@@ -6,7 +6,7 @@ import pytest
 
 from cluster_harness.api_client import ApiClient
 from cluster_harness.waiting import wait_for
-from gpu_cluster import OURS, PATIENCE_SECONDS, GpuCluster, condition
+from gpu_cluster import OURS, GpuCluster, condition
 from operator_fixtures import cluster, kinds, operator, operator_kubeconfig, second_namespace
 from operator_process import OperatorProcess
 
@@ -27,7 +27,6 @@ def wait_ready(api: ApiClient, quota: str) -> dict[str, Any]:
     wait_for(
         lambda: condition(status_of(api, quota), "Ready") == ("True", "Enforced"),
         f"CTAQuota {quota} to be enforced: {status_of(api, quota)}",
-        PATIENCE_SECONDS,
     )
     return status_of(api, quota)
 
@@ -50,8 +49,8 @@ def test_two_namespaces_share(cluster: GpuCluster, second_namespace: str) -> Non
     cluster.wait_enforced(64)
     cluster.wait_enforced(64, second_namespace)
     cluster.deploy("web", 32, replicas=3)
-    wait_for(lambda: len(cluster.pods()) == 3, "all three pods to be created", PATIENCE_SECONDS)
-    wait_for(lambda: status_of(cluster.api, quota).get("used") == 96, "the use to be told", PATIENCE_SECONDS)
+    wait_for(lambda: len(cluster.pods()) == 3, "all three pods to be created")
+    wait_for(lambda: status_of(cluster.api, quota).get("used") == 96, "the use to be told")
     status = wait_ready(cluster.api, quota)
     hards = {one["name"]: one["hard"] for one in status["namespaces"]}
     assert sum(hards.values()) == 128
@@ -69,7 +68,7 @@ def test_namespace_by_label(cluster: GpuCluster) -> None:
     api.patch(f"/api/v1/namespaces/{cluster.namespace}", {"metadata": {"labels": {"team": name}}})
     cluster.wait_enforced(64)
     api.patch(f"/api/v1/namespaces/{cluster.namespace}", {"metadata": {"labels": {"team": None}}})
-    wait_for(lambda: cluster.limit() is None, "the limit to be removed", PATIENCE_SECONDS)
+    wait_for(lambda: cluster.limit() is None, "the limit to be removed")
 
 
 def test_deleting_removes_its_limits_only(cluster: GpuCluster) -> None:
@@ -79,7 +78,7 @@ def test_deleting_removes_its_limits_only(cluster: GpuCluster) -> None:
     quota = cluster.declare_quota(64)
     cluster.wait_enforced(64)
     api.delete(f"{OURS}/ctaquotas/{quota}")
-    wait_for(lambda: cluster.limit() is None, "the limit to be removed", PATIENCE_SECONDS)
+    wait_for(lambda: cluster.limit() is None, "the limit to be removed")
     assert [one["metadata"]["name"] for one in api.items(path)] == ["theirs"]
 
 
@@ -89,7 +88,7 @@ def test_drift_is_repaired(cluster: GpuCluster) -> None:
     cluster.wait_enforced(64)
     path = f"/api/v1/namespaces/{cluster.namespace}/resourcequotas/cta-group"
     cluster.api.patch(path, {"spec": {"hard": {KEY: "9999"}}})
-    wait_for(lambda: cluster.limit() == 64, "the limit to be put right", PATIENCE_SECONDS)
+    wait_for(lambda: cluster.limit() == 64, "the limit to be put right")
     cluster.api.delete(path)
     cluster.wait_enforced(64)
 
@@ -102,7 +101,6 @@ def test_a_namespace_belongs_to_one_quota(cluster: GpuCluster) -> None:
     wait_for(
         lambda: condition(status_of(cluster.api, newer), "NamespaceConflict") == ("True", "KeptByOlder"),
         "the newer to say that it lost",
-        PATIENCE_SECONDS,
     )
     assert cluster.limit() == 64
     cluster.api.delete(f"{OURS}/ctaquotas/{older}")
@@ -117,14 +115,12 @@ def test_what_people_made_is_told(cluster: GpuCluster) -> None:
     wait_for(
         lambda: condition(status_of(api, quota), "ForeignResourceQuota") == ("True", "KeyNotEnforced"),
         "the ignored key to be told",
-        PATIENCE_SECONDS,
     )
     api.delete(f"{path}/theirs")
     api.create(path, {"metadata": {"name": "other"}, "spec": {"hard": {KEY: "8"}}})
     wait_for(
         lambda: condition(status_of(api, quota), "ForeignResourceQuota") == ("True", "AlsoLimits"),
         "the second limit to be told",
-        PATIENCE_SECONDS,
     )
 
 
@@ -133,13 +129,12 @@ def test_lowering_below_use(cluster: GpuCluster) -> None:
     quota = cluster.declare_quota(128)
     cluster.wait_enforced(128)
     cluster.create_pod("a", 64)
-    wait_for(lambda: status_of(cluster.api, quota).get("used") == 64, "the pod to be counted", PATIENCE_SECONDS)
+    wait_for(lambda: status_of(cluster.api, quota).get("used") == 64, "the pod to be counted")
     cluster.api.patch(f"{OURS}/ctaquotas/{quota}", {"spec": {"groups": 32}})
     cluster.wait_enforced(32)
     wait_for(
         lambda: condition(status_of(cluster.api, quota), "Overcommitted") == ("True", "QuotaLowered"),
         "the quota to say that it is overcommitted",
-        PATIENCE_SECONDS,
     )
     assert [pod["metadata"]["name"] for pod in cluster.pods()] == ["a"]
 
@@ -150,6 +145,6 @@ def test_quota_is_measured(cluster: GpuCluster, operator: OperatorProcess) -> No
     cluster.wait_enforced(128)
     cluster.create_pod("a", 32)
     series = f'cta_group_quota_used{{quota="{quota}"}}'
-    wait_for(lambda: operator.metric(series) == 32, "the use to be measured", PATIENCE_SECONDS)
+    wait_for(lambda: operator.metric(series) == 32, "the use to be measured")
     hard = f'cta_group_quota_hard{{quota="{quota}"}}'
-    wait_for(lambda: operator.metric(hard) == 128, "the limit to be told", PATIENCE_SECONDS)
+    wait_for(lambda: operator.metric(hard) == 128, "the limit to be told")

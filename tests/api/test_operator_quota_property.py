@@ -25,7 +25,7 @@ _STEPS, _MOST_STEPS = 24, 240
 _STRICT_LOOKS = 10
 """So many at least; where chance makes quotas too small for their pods most of the time it takes more steps."""
 _STEPS_TO_SETTLE = 6
-_SETTLE_SECONDS = 60.0
+_SETTLE_SECONDS = 180.0
 _EIGHTS = (0, 16, 32, 64, 96, 128)
 
 

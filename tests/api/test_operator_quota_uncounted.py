@@ -9,7 +9,7 @@ import pytest
 from chart_rendering import NAMESPACE
 from cluster_harness.control_plane import ControlPlane
 from cluster_harness.waiting import wait_for
-from gpu_cluster import OURS, PATIENCE_SECONDS, GpuCluster, condition
+from gpu_cluster import OURS, GpuCluster, condition
 from operator_fixtures import cluster, kinds, operator_kubeconfig, second_namespace
 from operator_process import OperatorProcess, running_operator
 
@@ -43,11 +43,7 @@ def other(cluster: GpuCluster, second_namespace: str) -> Iterator[GpuCluster]:
 
 def wait_condition(cluster: GpuCluster, quota: str, kind: str, told: tuple[str, str]) -> None:
     """Wait until a condition of a CTAQuota has this status and reason."""
-    wait_for(
-        lambda: condition(cluster.quota_status(quota), kind) == told,
-        f"{kind} of {quota} to be {told}",
-        PATIENCE_SECONDS,
-    )
+    wait_for(lambda: condition(cluster.quota_status(quota), kind) == told, f"{kind} of {quota} to be {told}")
 
 
 def test_a_quota_that_is_not_initialised_is_told(
@@ -69,7 +65,6 @@ def test_a_quota_that_is_not_initialised_is_told(
                     (operator.metric('cta_group_reconcile_seconds_count{kind="quota"}') or 0) > rounds + number
                 ),
                 "another round",
-                PATIENCE_SECONDS,
             )
         assert cluster.api.get(path)["metadata"]["resourceVersion"] == before
     wait_condition(cluster, quota, "Ready", ("True", "Enforced"))
@@ -86,12 +81,12 @@ def test_use_that_nobody_takes_back_is_told_and_stays_used(
     borrower = other.declare_quota(0, cohort=cluster.namespace)
     other.wait_enforced(0)
     cluster.create_pod("first", 64)
-    wait_for(lambda: cluster.quota_status(quota).get("used") == 64, "the pod to be counted", PATIENCE_SECONDS)
+    wait_for(lambda: cluster.quota_status(quota).get("used") == 64, "the pod to be counted")
     other.make_controller("ReplicaSet", "web", 64, replicas=1)
-    wait_for(lambda: other.quota_status(borrower).get("pending") == 64, "the denial to be seen", PATIENCE_SECONDS)
+    wait_for(lambda: other.quota_status(borrower).get("pending") == 64, "the denial to be seen")
     with nobody_counts(control_plane):
         cluster.api.delete(f"/api/v1/namespaces/{cluster.namespace}/pods/first?gracePeriodSeconds=0")
         wait_condition(cluster, quota, "UsageStale", ("True", "ChargedToNobody"))
         assert (cluster.limit(), other.limit()) == (64, 0)
-    wait_for(lambda: len(other.pods()) == 1, "the groups to be lent", PATIENCE_SECONDS)
+    wait_for(lambda: len(other.pods()) == 1, "the groups to be lent")
     wait_condition(cluster, quota, "UsageStale", ("False", "Counted"))

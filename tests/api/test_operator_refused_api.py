@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from cluster_harness.waiting import wait_for
-from gpu_cluster import PATIENCE_SECONDS, GpuCluster, condition
+from gpu_cluster import GpuCluster, condition
 from operator_fixtures import cluster, kinds, operator, operator_kubeconfig
 from operator_process import OperatorProcess
 
@@ -31,7 +31,7 @@ def other_than(cluster: GpuCluster, *known: str) -> str:
         names = [pod["metadata"]["name"] for pod in cluster.pods()]
         return next((name for name in names if name not in known), None)
 
-    return wait_for(found, "the next pod", PATIENCE_SECONDS)
+    return wait_for(found, "the next pod")
 
 
 def names(cluster: GpuCluster) -> set[str]:
@@ -54,10 +54,10 @@ def test_refused_pods_do_not_pile_up_and_the_next_one_waits(cluster: GpuCluster,
     third = other_than(cluster, first, second)
     status = cluster.wait_told("Deployment", "web", NO_ROOM, "2 times in a row", "tried again 20 s after that")
     assert condition(status, "Placed")[0] == "False", f"{third} waits"
-    wait_for(lambda: names(cluster) == {second, third}, "the first one to be taken away", PATIENCE_SECONDS)
+    wait_for(lambda: names(cluster) == {second, third}, "the first one to be taken away")
     words = f"refused pod {first}, which asks for 32 groups"
-    wait_for(lambda: any(words in told for _, told in cluster.events("Deployment", "web")), words, PATIENCE_SECONDS)
-    wait_for(lambda: operator.metric(REFUSED) == before + 2, "both to be counted", PATIENCE_SECONDS)
+    wait_for(lambda: any(words in told for _, told in cluster.events("Deployment", "web")), words)
+    wait_for(lambda: operator.metric(REFUSED) == before + 2, "both to be counted")
 
 
 @pytest.mark.usefixtures("operator")
@@ -70,7 +70,7 @@ def test_pods_that_failed_otherwise_stay(cluster: GpuCluster) -> None:
     def of(app: str) -> list[dict[str, Any]]:
         return [pod for pod in cluster.pods() if pod["metadata"]["labels"].get("app") == app]
 
-    wait_for(lambda: of("web") and of("other"), "both pods", PATIENCE_SECONDS)
+    wait_for(lambda: of("web") and of("other"), "both pods")
     evicted = of("web")[0]["metadata"]["name"]
     refused = of("other")[0]["metadata"]["name"]
     cluster.create_pod("alone", 32)
@@ -79,12 +79,10 @@ def test_pods_that_failed_otherwise_stay(cluster: GpuCluster) -> None:
     fail(cluster, evicted, "Evicted", "The node was low on resource: memory.")
     fail(cluster, "alone", "UnexpectedAdmissionError", NO_ROOM)
     fail(cluster, refused, "UnexpectedAdmissionError", NO_ROOM)
-    wait_for(lambda: len(of("other")) == 2, "the pod that follows it", PATIENCE_SECONDS)
+    wait_for(lambda: len(of("other")) == 2, "the pod that follows it")
     following = next(pod["metadata"]["name"] for pod in of("other") if pod["metadata"]["name"] != refused)
     cluster.wait_bound(following)
     fail(cluster, following, "UnexpectedAdmissionError", NO_ROOM)
-    wait_for(lambda: refused not in names(cluster), "the older refused pod to go", PATIENCE_SECONDS)
+    wait_for(lambda: refused not in names(cluster), "the older refused pod to go")
     assert {evicted, "alone"} <= names(cluster)
-    wait_for(
-        lambda: "RefusedByNode" in dict(cluster.events("Pod", "alone")), "the bare pod to be told", PATIENCE_SECONDS
-    )
+    wait_for(lambda: "RefusedByNode" in dict(cluster.events("Pod", "alone")), "the bare pod to be told")

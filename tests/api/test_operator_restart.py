@@ -11,7 +11,7 @@ from chart_rendering import NAMESPACE
 from cluster_harness.api_client import ApiClient
 from cluster_harness.control_plane import ControlPlane
 from cluster_harness.waiting import wait_for
-from gpu_cluster import OURS, PATIENCE_SECONDS, GpuCluster, condition, held, versions
+from gpu_cluster import OURS, GpuCluster, condition, held, versions
 from operator_fixtures import cluster, kinds, operator_kubeconfig
 from operator_process import OperatorProcess, running_operator
 
@@ -66,14 +66,12 @@ def settled_workload(cluster: GpuCluster) -> str:
     wait_for(
         lambda: condition(cluster.explanation("Deployment", "web"), "ScaleSafe") == ("False", "CeilingExceedsQuota"),
         "the autoscaler to be told of",
-        PATIENCE_SECONDS,
     )
     wait_for(
         lambda: condition(cluster.explanation("Deployment", "web"), "Placed") == ("False", "NoRoom"),
         "one pod to be placed and one to wait",
-        PATIENCE_SECONDS,
     )
-    wait_for(lambda: cluster.quota_status(quota).get("pending") == 32, "the quota to tell", PATIENCE_SECONDS)
+    wait_for(lambda: cluster.quota_status(quota).get("pending") == 32, "the quota to tell")
     return node
 
 
@@ -107,7 +105,7 @@ def wait_for_rounds(operator: OperatorProcess, count: int) -> None:
     """Wait until every kind of work had at least so many rounds."""
     for kind in ("workload", "quota", "placement", "node"):
         series = f'cta_group_reconcile_seconds_count{{kind="{kind}"}}'
-        wait_for(partial(_at_least, operator, series, count), f"{count} rounds of {kind}", PATIENCE_SECONDS)
+        wait_for(partial(_at_least, operator, series, count), f"{count} rounds of {kind}")
 
 
 def _at_least(operator: OperatorProcess, series: str, count: int) -> bool:
@@ -166,7 +164,7 @@ def test_limits_stand_while_nobody_runs(cluster: GpuCluster, operator_kubeconfig
     cluster.api.delete(f"{OURS}/ctaquotas/{quota}")
     assert cluster.limit() == 32
     with running_operator(operator_kubeconfig, NAMESPACE, tmp_path):
-        wait_for(lambda: cluster.limit() is None, "the limit to be removed", PATIENCE_SECONDS)
+        wait_for(lambda: cluster.limit() is None, "the limit to be removed")
 
 
 @pytest.mark.usefixtures("kinds")
@@ -176,14 +174,14 @@ def test_second_replica_takes_over(cluster: GpuCluster, operator_kubeconfig: Pat
     with running_operator(operator_kubeconfig, NAMESPACE, tmp_path) as first:
         try:
             second = OperatorProcess(operator_kubeconfig, NAMESPACE, tmp_path)
-            wait_for(second.ready, "the second to be ready", PATIENCE_SECONDS)
-            wait_for(lambda: second.metric("cta_group_leader") == 0, "the second to say so", PATIENCE_SECONDS)
+            wait_for(second.ready, "the second to be ready")
+            wait_for(lambda: second.metric("cta_group_leader") == 0, "the second to say so")
             assert second.metric("cta_group_placement_waiting") is None
-            wait_for(lambda: first.leads, "the first to say so", PATIENCE_SECONDS)
+            wait_for(lambda: first.leads, "the first to say so")
             first.end(SIGKILL)
             quota = cluster.declare_quota(16)
             cluster.wait_enforced(16)
-            wait_for(lambda: second.leads, "the second to say that it leads", PATIENCE_SECONDS)
+            wait_for(lambda: second.leads, "the second to say that it leads")
             assert second.end(SIGTERM) == 0
             assert holder(cluster.api, NAMESPACE) == ""
         finally:

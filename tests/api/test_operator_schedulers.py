@@ -9,7 +9,7 @@ import pytest
 
 from cluster_harness.control_plane import ControlPlane
 from cluster_harness.waiting import wait_for
-from gpu_cluster import PATIENCE_SECONDS, GpuCluster, held
+from gpu_cluster import GpuCluster, held
 from meanwhile import meanwhile
 from operator_fixtures import cluster, kinds, operator_kubeconfig
 from other_schedulers import NaiveScheduler, second_scheduler
@@ -72,8 +72,8 @@ def test_three_schedulers(looked_at: GpuCluster, control_plane: ControlPlane, tm
             return next((pod["spec"].get("nodeName") for pod in pods_of(looked_at, app)), None)
 
         for app in ("usual", "batch"):
-            assert wait_for(partial(node_of, app), f"{app} to be bound", PATIENCE_SECONDS) == roomy
-        wait_for(lambda: node_of("naive") == scattered, "naive to bind its pod", PATIENCE_SECONDS)
+            assert wait_for(partial(node_of, app), f"{app} to be bound") == roomy
+        wait_for(lambda: node_of("naive") == scattered, "naive to bind its pod")
         (pod,) = pods_of(looked_at, "naive")
         assert not pod["spec"].get("schedulingGates")
         refused: list[str] = []

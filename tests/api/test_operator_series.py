@@ -7,7 +7,7 @@ from cluster_harness.api_client import ApiClient, Json
 from cluster_harness.waiting import wait_for
 from cta_group_core.budget.objectives import Measure
 from cta_group_core.names import ANNOTATION_BUDGET, DEFAULT_RESOURCE_NAME
-from gpu_cluster import PATIENCE_SECONDS, GpuCluster
+from gpu_cluster import GpuCluster
 from new_namespaces import new_namespace
 from operator_fixtures import cluster, kinds, operator, operator_kubeconfig
 from operator_process import OperatorProcess
@@ -82,7 +82,7 @@ class Life:
     def end(self) -> None:
         """Take all away."""
         api, space = self.cluster.api, f"namespaces/{self.cluster.namespace}"
-        wait_for(lambda: self.cluster.events("Pod", "past"), "the refusal to be seen", PATIENCE_SECONDS)
+        wait_for(lambda: self.cluster.events("Pod", "past"), "the refusal to be seen")
         self.cluster.close()
         api.discard(f"/apis/apps/v1/{space}/deployments")
         api.discard(f"/api/v1/{space}/pods?gracePeriodSeconds=0")
@@ -119,7 +119,7 @@ def live_and_die(scraper: Scraper, api: ApiClient, server: ServerMetrics, port: 
         server.observe(Measure.TTFT, 0.2, times=100)
         return all(life.is_all_told(scraper.now) for life in lives)
 
-    wait_for(all_told, "all that was made to be told", 2 * PATIENCE_SECONDS)
+    wait_for(all_told, "all that was made to be told")
     scraper.wait_told(*steady)
     scraper.may_go(*steady)
     for step in (Life.refuse, Life.end):
@@ -144,7 +144,7 @@ def test_nothing_that_is_gone_is_told(cluster: GpuCluster, operator: OperatorPro
         before = set(scraper.now)
         counted = {name: scraper.now[name] for name in (REFUSED, SLIPPED)}
         gone = [name for _ in range(ROUNDS) for name in live_and_die(scraper, cluster.api, server, port)]
-        wait_for(lambda: scraper.now.keys() <= before, "the series of before", 2 * PATIENCE_SECONDS)
+        wait_for(lambda: scraper.now.keys() <= before, "the series of before")
         assert not [one for one in scraper.now if any(name in one for name in gone)]
         assert set(stays) <= scraper.now.keys()
         assert {name: scraper.now[name] - was for name, was in counted.items()} == {

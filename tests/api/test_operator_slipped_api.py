@@ -10,7 +10,7 @@ import pytest
 from chart_rendering import NAMESPACE
 from cluster_harness.waiting import wait_for
 from cta_group_core.names import ANNOTATION_WITHOUT_WEBHOOK, LABEL_REQUESTS
-from gpu_cluster import OURS, PATIENCE_SECONDS, GpuCluster, condition, held
+from gpu_cluster import OURS, GpuCluster, condition, held
 from operator_fixtures import cluster, kinds, operator_kubeconfig
 from operator_process import OperatorProcess, running_operator
 
@@ -64,17 +64,15 @@ def test_a_pod_without_the_label_is_found_counted_and_explained(cluster: GpuClus
     cluster.wait_bound("past")
     status = cluster.wait_told("Pod", "past", "1 pod was admitted without the webhook")
     assert condition(status, "WithoutWebhook") == ("True", "AdmittedWithoutWebhook")
-    wait_for(lambda: is_marked(cluster, "past"), "its label", PATIENCE_SECONDS)
-    wait_for(
-        lambda: "AdmittedWithoutWebhook" in dict(cluster.events("Pod", "past")), "an event on it", PATIENCE_SECONDS
-    )
+    wait_for(lambda: is_marked(cluster, "past"), "its label")
+    wait_for(lambda: "AdmittedWithoutWebhook" in dict(cluster.events("Pod", "past")), "an event on it")
     # Pods of other tests go once Kubernetes has noticed that their nodes are gone, which takes it a minute.
-    wait_for(lambda: looking.metric(COUNT) == 1, "the figure", 3 * PATIENCE_SECONDS)
+    wait_for(lambda: looking.metric(COUNT) == 1, "the figure")
     cluster.create_pod("next", 64)
     cluster.wait_told("Pod", "next", "GPU 0: 32 of 128")
     cluster.api.delete(f"/api/v1/namespaces/{cluster.namespace}/pods/past?gracePeriodSeconds=0")
     assert cluster.wait_bound("next") == node
-    wait_for(lambda: looking.metric(COUNT) == 0, "the figure to fall", PATIENCE_SECONDS)
+    wait_for(lambda: looking.metric(COUNT) == 0, "the figure to fall")
 
 
 @pytest.mark.usefixtures("looking")
@@ -82,7 +80,7 @@ def test_a_label_that_says_something_else_hides_nothing(cluster: GpuCluster) -> 
     """A pod whose label has a forged value is found; one that lost it after its placement gets it back."""
     cluster.add_node("gpu", [], [])
     slip_in(cluster, "forged", 32, labels={LABEL_REQUESTS: "no"})
-    wait_for(lambda: is_marked(cluster, "forged"), "the forged one to be marked", PATIENCE_SECONDS)
+    wait_for(lambda: is_marked(cluster, "forged"), "the forged one to be marked")
     cluster.create_pod("placed", 32)
     cluster.wait_bound("placed")
     path = f"/api/v1/namespaces/{cluster.namespace}/pods/placed"
@@ -92,7 +90,7 @@ def test_a_label_that_says_something_else_hides_nothing(cluster: GpuCluster) -> 
         found: dict[str, str] = cluster.pod("placed")["metadata"].get("labels", {})
         return found
 
-    wait_for(lambda: labels().get(LABEL_REQUESTS) == "true", "the label to come back", PATIENCE_SECONDS)
+    wait_for(lambda: labels().get(LABEL_REQUESTS) == "true", "the label to come back")
     assert not is_marked(cluster, "placed")
 
 
@@ -103,7 +101,7 @@ def test_what_a_plugin_reports_is_found_without_a_list(cluster: GpuCluster) -> N
     slip_in(cluster, "past", 32)
     cluster.wait_bound("past")
     cluster.publish(node, [held(32, "past", cluster.namespace), held(32, "gone", cluster.namespace)])
-    wait_for(lambda: is_marked(cluster, "past"), "its label", PATIENCE_SECONDS)
+    wait_for(lambda: is_marked(cluster, "past"), "its label")
     cluster.wait_told("Pod", "past", "admitted without the webhook")
     assert cluster.api.find(f"{OURS}/namespaces/{cluster.namespace}/ctaworkloads/pod-gone") is None
 
@@ -125,7 +123,7 @@ def test_nodes_that_other_pods_have_filled_are_left_alone(cluster: GpuCluster) -
     cluster.wait_known(*tight, roomy)
     for name in ("first", "second"):  # the second is found by a list after the one that has counted them all
         slip_in(cluster, name, 8, selector={"no": "node"})
-        wait_for(partial(is_marked, cluster, name), f"{name} to be found", PATIENCE_SECONDS)
+        wait_for(partial(is_marked, cluster, name), f"{name} to be found")
     container = cluster.pod_spec(32)["containers"][0]
     asking = {**container, "resources": {**container["resources"], "requests": {"cpu": "2"}}}
     cluster.create_pod("alone", 32, containers=[asking])

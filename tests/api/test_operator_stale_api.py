@@ -9,7 +9,7 @@ import yaml
 from chart_rendering import NAMESPACE
 from cluster_harness.control_plane import ControlPlane
 from cluster_harness.waiting import wait_for
-from gpu_cluster import OURS, PATIENCE_SECONDS, GpuCluster, condition, held
+from gpu_cluster import OURS, GpuCluster, condition, held
 from node_life import confirm, heard_of, lose
 from operator_fixtures import cluster, kinds, operator_kubeconfig
 from operator_process import running_operator
@@ -75,7 +75,7 @@ def test_the_operator_was_cut_off(cluster: GpuCluster, relay: Relay, relayed: Pa
             relay.block()
             replace_predictor(cluster)
             cluster.publish(node, *[[]] * 8, minutes_ago=0)
-            wait_for(lambda: not operator.leads, "the operator to notice", PATIENCE_SECONDS)
+            wait_for(lambda: not operator.leads, "the operator to notice")
             assert cluster.node_of("next") is None
             relay.unblock()
             assert cluster.wait_bound("next") == node
@@ -90,13 +90,13 @@ def test_the_plugin_is_silent(cluster: GpuCluster, operator_kubeconfig: Path, tm
             def reporting() -> tuple[str, str]:
                 return condition(cluster.api.get(f"{OURS}/ctanodes/{node}")["status"], "Reporting")
 
-            wait_for(lambda: reporting() == ("False", "PluginSilent"), "the condition", PATIENCE_SECONDS)
-            wait_for(lambda: operator.metric("cta_group_stale_nodes") == 1, "the figure", PATIENCE_SECONDS)
+            wait_for(lambda: reporting() == ("False", "PluginSilent"), "the condition")
+            wait_for(lambda: operator.metric("cta_group_stale_nodes") == 1, "the figure")
             cluster.wait_told("Pod", "other", "GPU 0-7: 0 of 128 each", "its plugin has not reported since")
             replace_predictor(cluster)
             assert cluster.wait_bound("next") == node
             confirm(cluster.api, node)
-            wait_for(lambda: reporting()[0] == "True", "the condition to turn", PATIENCE_SECONDS)
+            wait_for(lambda: reporting()[0] == "True", "the condition to turn")
 
 
 def test_the_operator_is_new(cluster: GpuCluster, operator_kubeconfig: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from cluster_harness.waiting import wait_for
 from cta_group_core.names import DEFAULT_RESOURCE_NAME
-from gpu_cluster import PATIENCE_SECONDS, GpuCluster, held
+from gpu_cluster import GpuCluster, held
 from operator_fixtures import cluster, kinds, operator, operator_kubeconfig
 from operator_process import OperatorProcess
 
@@ -51,7 +51,7 @@ def wait_all_bound(cluster: GpuCluster, app: str, node: str) -> None:
         pods = [pod for pod in cluster.pods() if pod["metadata"]["labels"].get("app") == app]
         return [pod["spec"].get("nodeName", "") for pod in pods if "deletionTimestamp" not in pod["metadata"]]
 
-    wait_for(lambda: nodes() == [node], f"the pod of {app} to be bound to {node}", 60)
+    wait_for(lambda: nodes() == [node], f"the pod of {app} to be bound to {node}")
 
 
 def test_a_volume_in_another_zone(cluster: GpuCluster) -> None:
@@ -87,7 +87,6 @@ def test_a_volume_in_another_zone(cluster: GpuCluster) -> None:
     wait_for(
         lambda: "planned for other nodes" in dict(cluster.events("Deployment", "server")).get("Replanned", ""),
         "the event on the Deployment",
-        PATIENCE_SECONDS,
     )
 
 
@@ -111,7 +110,7 @@ def test_cpu_that_others_took(cluster: GpuCluster, operator: OperatorProcess) ->
         occupy(cluster, node, cpu="63")
     cluster.deploy("server", 32, containers=asking("2"))
     wait_all_bound(cluster, "server", roomy)
-    wait_for(lambda: (operator.metric("cta_group_placement_replanned_total") or 0) > before, "it to be counted", 60)
+    wait_for(lambda: (operator.metric("cta_group_placement_replanned_total") or 0) > before, "it to be counted")
 
 
 def test_where_no_other_node_is_left_it_is_told(cluster: GpuCluster) -> None:
@@ -131,11 +130,9 @@ def test_a_pod_that_nobody_makes_again_is_told_and_stays(cluster: GpuCluster) ->
     occupant = occupy(cluster, node, cpu="63")
     uid = cluster.create_pod("alone", 32, containers=asking("2"))["metadata"]["uid"]
     cluster.wait_told("Pod", "alone", f"released to {node}", "Insufficient cpu", "no controller makes it again")
-    wait_for(
-        lambda: "CannotBeScheduled" in dict(cluster.events("Pod", "alone")), "the event on the pod", PATIENCE_SECONDS
-    )
+    wait_for(lambda: "CannotBeScheduled" in dict(cluster.events("Pod", "alone")), "the event on the pod")
     cluster.api.delete(f"{occupant}?gracePeriodSeconds=0")
-    assert wait_for(lambda: cluster.node_of("alone"), "the pod to be bound", 60) == node
+    assert wait_for(lambda: cluster.node_of("alone"), "the pod to be bound") == node
     assert cluster.pod("alone")["metadata"]["uid"] == uid
 
 
@@ -164,9 +161,9 @@ def test_what_fits_nowhere_is_shown_to_an_autoscaler(cluster: GpuCluster) -> Non
     def shown() -> bool:
         return is_unschedulable(cluster, "large") and not cluster.pod("large")["spec"].get("schedulingGates")
 
-    wait_for(shown, "the pod to be unschedulable", PATIENCE_SECONDS)
+    wait_for(shown, "the pod to be unschedulable")
     assert "affinity" not in cluster.pod("large")["spec"]
-    wait_for(lambda: "ShownToAutoscaler" in dict(cluster.events("Pod", "large")), "the event", PATIENCE_SECONDS)
+    wait_for(lambda: "ShownToAutoscaler" in dict(cluster.events("Pod", "large")), "the event")
     new = cluster.add_node("new", [])
     assert cluster.wait_bound("large") == new
 
@@ -206,9 +203,9 @@ def test_nobody_is_evicted_for_what_an_autoscaler_is_to_see(cluster: GpuCluster,
     cluster.create_pod("high", 96, priorityClassName=high)
     cluster.create_pod("meek", 96, priorityClassName=meek)
     cluster.wait_told("Pod", "high", "not shown to the autoscaler", f"evict pods of a lower priority on {node} for it")
-    wait_for(lambda: "schedulingGates" not in cluster.pod("meek")["spec"], "the other to be shown", PATIENCE_SECONDS)
+    wait_for(lambda: "schedulingGates" not in cluster.pod("meek")["spec"], "the other to be shown")
     assert cluster.pod("high")["spec"]["schedulingGates"]
-    wait_for(lambda: is_unschedulable(cluster, "meek"), "the scheduler to have looked at it", PATIENCE_SECONDS)
+    wait_for(lambda: is_unschedulable(cluster, "meek"), "the scheduler to have looked at it")
     assert "deletionTimestamp" not in cluster.pod("low")["metadata"]
 
 

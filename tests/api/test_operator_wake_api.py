@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from cluster_harness.api_client import ApiClient
 from cluster_harness.waiting import wait_for
 from cta_group_core.names import ANNOTATION_POKED
-from gpu_cluster import OURS, PATIENCE_SECONDS, GpuCluster
+from gpu_cluster import OURS, GpuCluster
 from new_namespaces import new_namespace
 from operator_fixtures import kinds, operator, operator_kubeconfig
 from operator_process import OperatorProcess
@@ -25,10 +26,8 @@ _SPECS: dict[str, dict[str, Any]] = {
 }
 _EACH, _ALL = 64, 256
 _KEY = "requests.nvidia.com/cta-group"
-_REFUSALS = {"ReplicaSet": 13, "StatefulSet": 13, "DaemonSet": 13, "Job": 5}
-"""After so many a controller waits for some twenty seconds: it begins with 5 ms, a Job with a second."""
-_UNTIL_JOB = 11
-"""Refusals of the others when a Job is made, so that it comes to its last one when they do."""
+_SPAN = timedelta(seconds=15)
+"""From a controller's first refusal to its last; as each wait is twice the one before, it then waits as long again."""
 _ATTEMPTS = 3
 """A machine may be so busy that a controller comes by itself before the operator; then it is tried again."""
 
@@ -48,16 +47,25 @@ def another_cluster(api: ApiClient) -> Iterator[GpuCluster]:
         api.discard(f"/api/v1/namespaces/{made.namespace}")
 
 
-def refusals(cluster: GpuCluster, kind: str) -> int:
-    """Return how often the controller of a kind was refused a pod."""
+def refused_for(cluster: GpuCluster, kind: str) -> timedelta:
+    """Return how long it was between the first and the last time that the controller of a kind was refused a pod."""
     selector = f"reason=FailedCreate,involvedObject.kind={kind}"
     items = cluster.api.items(f"/api/v1/namespaces/{cluster.namespace}/events?fieldSelector={selector}")
-    return sum(one.get("count") or 1 for one in items)
+    first = [datetime.fromisoformat(one["firstTimestamp"]) for one in items]
+    last = [datetime.fromisoformat(one["lastTimestamp"]) for one in items]
+    return max(last) - min(first) if items else timedelta()
 
 
-def wait_refused(cluster: GpuCluster, kind: str, times: int) -> None:
-    """Wait until a controller was refused so often."""
-    wait_for(lambda: refusals(cluster, kind) >= times, f"{kind} to be refused {times} times", PATIENCE_SECONDS)
+def wait_refused(cluster: GpuCluster, *wanted: str) -> None:
+    """Wait until the controllers of some kinds ask so seldom that somebody else has time to wake them.
+
+    Refusals are not counted: a controller on a busy machine leaves some out, and yet doubles its wait.
+    """
+
+    def spans() -> dict[str, timedelta]:
+        return {kind: refused_for(cluster, kind) for kind in wanted}
+
+    wait_for(lambda: min(spans().values()) >= _SPAN, f"controllers to be refused for {_SPAN}", seen=spans)
 
 
 def has_pod(cluster: GpuCluster, kind: str) -> bool:
@@ -68,20 +76,14 @@ def has_pod(cluster: GpuCluster, kind: str) -> bool:
 
 def poked(cluster: GpuCluster, how: str, wanted: Collection[str]) -> set[str]:
     """Have controllers refused until they come seldom, make room, and return those that the operator has woken."""
-    paths = dict[str, str]()
-    for kind in sorted(wanted, key="Job".__eq__):
-        if kind == "Job" and paths:
-            for other in paths:
-                wait_refused(cluster, other, _UNTIL_JOB)
-        paths[kind] = cluster.make_controller(kind, kind.lower(), _EACH, **_SPECS[kind])
-    for kind in paths:
-        wait_refused(cluster, kind, _REFUSALS[kind])
+    paths = {kind: cluster.make_controller(kind, kind.lower(), _EACH, **_SPECS[kind]) for kind in sorted(wanted)}
+    wait_refused(cluster, *paths)
     if how == "raised":
         cluster.api.patch(f"{OURS}/ctaquotas/{cluster.namespace}", {"spec": {"groups": 2 * _ALL}})
     else:
         cluster.api.delete(f"/api/v1/namespaces/{cluster.namespace}/pods/other?gracePeriodSeconds=0")
     for kind in paths:
-        wait_for(partial(has_pod, cluster, kind), f"the pod of {kind}", PATIENCE_SECONDS)
+        wait_for(partial(has_pod, cluster, kind), f"the pod of {kind}")
     annotations = {kind: cluster.api.get(path)["metadata"].get("annotations", {}) for kind, path in paths.items()}
     return {kind for kind, told in annotations.items() if ANNOTATION_POKED in told}
 
@@ -111,7 +113,7 @@ def make_limit_by_hand(cluster: GpuCluster) -> str:
     cluster.wait_enforced(2 * _ALL)
     path = f"/api/v1/namespaces/{cluster.namespace}/resourcequotas"
     cluster.api.create(path, {"metadata": {"name": "by-hand"}, "spec": {"hard": {_KEY: str(_ALL)}}})
-    wait_for(lambda: cluster.api.get(f"{path}/by-hand").get("status", {}).get("used"), "its count", PATIENCE_SECONDS)
+    wait_for(lambda: cluster.api.get(f"{path}/by-hand").get("status", {}).get("used"), "its count")
     return f"{path}/by-hand"
 
 
@@ -125,11 +127,11 @@ def test_what_else_refused_and_is_over(api: ApiClient) -> None:
             both = {"deleted": deleted, "raised": raised}
             paths = {how: one.make_controller("ReplicaSet", "web", _EACH, replicas=1) for how, one in both.items()}
             for one in both.values():
-                wait_refused(one, "ReplicaSet", _REFUSALS["ReplicaSet"])
+                wait_refused(one, "ReplicaSet")
             api.delete(f"{OURS}/ctaquotas/{deleted.namespace}")
             api.patch(limit, {"spec": {"hard": {_KEY: str(2 * _ALL)}}})
             for one in both.values():
-                wait_for(partial(has_pod, one, "ReplicaSet"), "the pod of the ReplicaSet", PATIENCE_SECONDS)
+                wait_for(partial(has_pod, one, "ReplicaSet"), "the pod of the ReplicaSet")
             left -= {how for how, path in paths.items() if ANNOTATION_POKED in annotations_of(api, path)}
         if not left:
             break

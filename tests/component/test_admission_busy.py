@@ -17,7 +17,7 @@ from conditions import until
 from cta_group_core.vllm.gpu import GpuKind
 from cta_group_operator.admission.pod import Spec
 
-DEADLINE_SECONDS = 60.0
+DEADLINE_SECONDS = 180.0
 
 
 def asked_in_this_thread(conversation: Conversation) -> str:

@@ -71,7 +71,7 @@ def table(prometheus: Prometheus, title: str) -> Table:
 
 def wait_number(prometheus: Prometheus, title: str, number: float) -> None:
     """Wait until a panel shows a number."""
-    wait_for(lambda: answers(prometheus)[title].number == number, f"{title} to show {number}", 60)
+    wait_for(lambda: answers(prometheus)[title].number == number, f"{title} to show {number}")
 
 
 @pytest.mark.parametrize("path", sorted(DASHBOARDS.glob("*.json")), ids=lambda path: path.stem)
@@ -159,7 +159,7 @@ def test_the_series_over_time_have_their_legends(title: str, legends: set[str], 
         found = answers(prometheus)[title].answers
         return {legend(answer.query, series.labels) for answer in found for series in answer.series}
 
-    wait_for(lambda: lines() == legends, f"{title} to show {legends}", 60)
+    wait_for(lambda: lines() == legends, f"{title} to show {legends}")
 
 
 def test_why_pods_wait_is_told_by_number(prometheus: Prometheus, world: World) -> None:
@@ -178,17 +178,17 @@ def test_why_pods_wait_is_told_by_number(prometheus: Prometheus, world: World) -
             for title in expected
         }
 
-    wait_for(lambda: newest() == expected, f"the panels to show {expected}", 60)
+    wait_for(lambda: newest() == expected, f"the panels to show {expected}")
 
 
 def test_another_leader_counts_no_quota_twice(prometheus: Prometheus, world: World) -> None:
     """While both replicas tell of the same quota for a moment, and after the first fell silent, it is still 160."""
     world.operator = [LEADER, LEADER]
-    wait_for(lambda: len(prometheus.query("cta_group_quota_hard")) == 2, "both replicas to tell of the quota", 60)
+    wait_for(lambda: len(prometheus.query("cta_group_quota_hard")) == 2, "both replicas to tell of the quota")
     assert table(prometheus, "Quotas").column("Groups") == [160]
     assert answers(prometheus)["Workloads blocked"].number == 1
     world.operator = [Figures(), LEADER]
-    wait_for(lambda: len(prometheus.query("cta_group_quota_hard")) == 1, "the old leader's series to vanish", 60)
+    wait_for(lambda: len(prometheus.query("cta_group_quota_hard")) == 1, "the old leader's series to vanish")
     assert table(prometheus, "Quotas").column("Used") == [160]
     assert answers(prometheus)["Workloads blocked"].number == 1
 

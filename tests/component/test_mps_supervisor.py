@@ -105,7 +105,7 @@ async def test_a_daemon_that_always_crashes_is_tried_less_and_less(
     mps_node.fail(ONE, "crash")
     supervisor = await supervisors.start()
     reasons: set[str] = set()
-    async with asyncio.timeout(90):
+    async with asyncio.timeout(180):
         while not any("1 s after" in reason for reason in reasons):
             state = (await supervisor.sync([share(ONE)]))[ONE]
             assert not state.ready

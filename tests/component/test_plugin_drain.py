@@ -30,7 +30,7 @@ def registered(node: FakeNode) -> ConditionReport | None:
 
 async def until_published(node: FakeNode, status: str) -> ConditionReport:
     """Wait until the condition has that status."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         while (told := registered(node)) is None or told.status != status:  # noqa: ASYNC110 - the fake has no event
             await asyncio.sleep(0.01)
     return told

@@ -150,7 +150,7 @@ async def test_a_container_that_waits_starts_as_soon_as_the_memory_is_back(busy:
         await until(lambda: len(busy.node.gpus.asked) > asked + 6)
         assert not starting.done()
         busy.runs(GPU, NEIGHBOUR)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             await starting
 
 
@@ -196,7 +196,7 @@ async def test_a_driver_that_hangs_stops_nobody(busy: BusyNode) -> None:
         admitted = await full_gpu(busy, kubelet)
         stuck = busy.node.gpus.stuck[GPU] = threading.Event()
         try:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(180):
                 await kubelet.start_container(admitted)
         finally:
             stuck.set()

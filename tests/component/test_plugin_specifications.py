@@ -139,7 +139,7 @@ async def test_file_system_that_hangs_is_a_reason_and_no_block() -> None:
             await keeper.ensure(offer.served)
     finally:
         folder.let_go.set()
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(180):
         while not await ensured(keeper, offer.served):  # noqa: ASYNC110 - it tells when asked
             await asyncio.sleep(0.01)
 

@@ -81,7 +81,7 @@ async def left_behind(folder: Path, streams: CountedStreams, before: dict[str, i
         return {kind: now[kind] - count for kind, count in before.items() if now[kind] > count}
 
     with suppress(TimeoutError):
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             while more():  # noqa: ASYNC110 - nobody tells
                 await asyncio.sleep(0.01)
     return more()

@@ -54,9 +54,9 @@ def test_a_query_returns_samples_with_their_labels(prometheus: Prometheus) -> No
 def test_a_series_that_the_server_drops_vanishes(prometheus: Prometheus, held: Gauge) -> None:
     """A series that is gone from one scrape is gone from the next answer, not five minutes later."""
     held.labels(namespace="team-b", pod="short-lived").set(8)
-    wait_for(lambda: prometheus.query('held{namespace="team-b"}'), "the series to be scraped", 60)
+    wait_for(lambda: prometheus.query('held{namespace="team-b"}'), "the series to be scraped")
     held.remove("team-b", "short-lived")
-    wait_for(lambda: not prometheus.query('held{namespace="team-b"}'), "the series to vanish", 60)
+    wait_for(lambda: not prometheus.query('held{namespace="team-b"}'), "the series to vanish")
 
 
 def test_a_range_holds_the_points_since_its_start(prometheus: Prometheus) -> None:
@@ -74,7 +74,7 @@ def test_what_it_scrapes_is_known_with_its_health(prometheus: Prometheus) -> Non
 
 def test_its_rules_are_evaluated(prometheus: Prometheus) -> None:
     """An alert whose expression is true fires with the labels of the series."""
-    alerts = wait_for(lambda: prometheus.query('ALERTS{namespace="team-a",alertstate="firing"}'), "the alert", 60)
+    alerts = wait_for(lambda: prometheus.query('ALERTS{namespace="team-a",alertstate="firing"}'), "the alert")
     assert {alert.labels["pod"] for alert in alerts} == {"one", "two"}
 
 

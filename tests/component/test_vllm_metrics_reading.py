@@ -60,7 +60,7 @@ async def test_a_quantile_is_the_one_that_prometheus_answers(tmp_path: Path) -> 
         readings = [await read(port) for port in ports]
         jobs = [static_job("vllm", [f"{LOOPBACK}:{port}" for port in ports], {})]
         prometheus = running.enter_context(run_prometheus(tmp_path, jobs))
-        wait_for(lambda: len(prometheus.query("up == 1")) == len(servers), "a scrape of each server", 60)
+        wait_for(lambda: len(prometheus.query("up == 1")) == len(servers), "a scrape of each server")
         told = [one for reading in readings for (key, _), one in reading.histograms.items() if key is Measure.TTFT]
         for share in (0.5, 0.75, 0.9, 0.95, 0.99):
             # The library escapes the colon for a scraper that asks for OpenMetrics, as Prometheus does.

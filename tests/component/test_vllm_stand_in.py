@@ -237,7 +237,7 @@ def test_it_is_a_client_of_the_simulated_daemon(start_alone: Start, tmp_path: Pa
         [sys.executable, "-m", "cta_group_plugin.simulated.mps_control", "-f"], env={**os.environ, **environment}
     )
     try:
-        wait_for((tmp_path / "simulated.sock").exists, "the daemon's socket", 60)
+        wait_for((tmp_path / "simulated.sock").exists, "the daemon's socket")
         server = start_alone("serve", "m", "--port=0", FITS, environment={**QUARTER, **environment})
         server.wait_serving()
         state = json.loads((tmp_path / "simulated-state.json").read_text())

@@ -101,14 +101,14 @@ def test_a_pod_from_before_the_switch_restarts_as_it_was(with_cdi: Tools, team: 
 
 def _restart_plugin(tools: Tools) -> None:
     tools.kubectl("-n", release.NAMESPACE, "rollout", "restart", "daemonset/cta-group-plugin")
-    tools.kubectl("-n", release.NAMESPACE, "rollout", "status", "daemonset/cta-group-plugin", "--timeout=90s")
+    tools.kubectl("-n", release.NAMESPACE, "rollout", "status", "daemonset/cta-group-plugin", "--timeout=180s")
 
 
 def _restart_container(team: Team, name: str) -> None:
     """End the container's process and wait until kubelet has started it again."""
     before = _restarts(team, name)
     team.tools.kubectl("-n", team.namespace, "exec", name, "--", "kill", "-TERM", "1")
-    wait_for(lambda: _restarts(team, name) > before, f"kubelet to restart {name}", 90)
+    wait_for(lambda: _restarts(team, name) > before, f"kubelet to restart {name}")
     team.wait_running(name)
 
 

@@ -19,8 +19,6 @@ from rehearsing import wait_gated
 from team import Team
 
 _NAME = "cta-group-webhook"
-_MOUNT_SECONDS = 180.0
-"""kubelet looks at mounted Secrets about once a minute."""
 
 
 @pytest.fixture
@@ -28,13 +26,13 @@ def by_cert_manager(tools: Tools) -> Iterator[Tools]:
     """Upgrade the release to cert-manager's certificates on a cluster that has its kinds, and back again."""
     for path in cert_manager_definitions():
         tools.kubectl("apply", "--server-side", "-f", str(path))
-    wait_for(lambda: all(_is_served(tools, plural) for plural in CERT_MANAGER_KINDS), "cert-manager's kinds", 60)
+    wait_for(lambda: all(_is_served(tools, plural) for plural in CERT_MANAGER_KINDS), "cert-manager's kinds")
     try:
         release.upgrade(tools, *SHARED_VALUES, "--set", "webhook.certificates.source=cert-manager")
         yield tools
     finally:
         release.upgrade(tools, *SHARED_VALUES)
-        wait_gated(tools, "default", _MOUNT_SECONDS)
+        wait_gated(tools, "default")
 
 
 def _is_served(tools: Tools, plural: str) -> bool:
@@ -47,7 +45,7 @@ def _is_served(tools: Tools, plural: str) -> bool:
 def test_a_release_goes_over_to_cert_manager_and_back(by_cert_manager: Tools, team: Team) -> None:
     """Its new authority alone is trusted, and pods are gated and aligned by it; the operator changes nothing of it."""
     issued = play_cert_manager(by_cert_manager, _NAME)
-    wait_gated(by_cert_manager, team.namespace, _MOUNT_SECONDS)
+    wait_gated(by_cert_manager, team.namespace)
     team.start_server("server")
     team.wait_served("server")
     assert ANNOTATION_ALIGNMENT in team.server_pod("server")["metadata"]["annotations"]

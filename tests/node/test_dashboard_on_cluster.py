@@ -8,7 +8,7 @@ from cluster_harness.prometheus import Prometheus
 from cluster_harness.release import NAMESPACE
 from cluster_harness.tools import Tools
 from cluster_harness.waiting import wait_for
-from team import EIGHT_H100, PATIENCE_SECONDS, Team
+from team import EIGHT_H100, Team
 
 CLUSTER = "cta-group-cluster"
 WINDOW_SECONDS = 60.0
@@ -35,7 +35,7 @@ def wait_rows(prometheus: Prometheus, team: Team, title: str, count: int, **cell
         found = rows(table_of(panels(prometheus, team.tools)[title]), **cells)
         return [found] if len(found) == count else None
 
-    return wait_for(look, f"{count} rows of {title} with {cells}", PATIENCE_SECONDS)[0]
+    return wait_for(look, f"{count} rows of {title} with {cells}")[0]
 
 
 def test_every_query_of_every_installed_dashboard_parses(prometheus: Prometheus, tools: Tools) -> None:
@@ -55,7 +55,7 @@ def test_every_part_of_the_release_is_scraped(prometheus: Prometheus) -> None:
         targets = prometheus.query("up")
         return sorted((it.labels["container"], it.labels["node"], it.value) for it in targets) == expected
 
-    wait_for(shown, f"the targets {expected}", PATIENCE_SECONDS)
+    wait_for(shown, f"the targets {expected}")
 
 
 def test_the_numbers_of_an_idle_cluster(prometheus: Prometheus, tools: Tools) -> None:
@@ -66,7 +66,7 @@ def test_the_numbers_of_an_idle_cluster(prometheus: Prometheus, tools: Tools) ->
         found = panels(prometheus, tools)
         return {title: found[title].number for title in expected} == expected
 
-    wait_for(shown, f"the numbers {expected}", PATIENCE_SECONDS)
+    wait_for(shown, f"the numbers {expected}")
     assert len(table_of(panels(prometheus, tools)["GPUs"]).rows) == 8
 
 
@@ -79,7 +79,7 @@ def test_a_pod_is_shown_as_long_as_it_holds_groups(prometheus: Prometheus, team:
     team.tools.kubectl("-n", team.namespace, "delete", "pod", "holder")
     wait_rows(prometheus, team, "Who holds what", 0, Namespace=team.namespace)
     held = f'cta_group_allocated{{namespace="{team.namespace}"}}'
-    wait_for(lambda: prometheus.query(held) == [], "the series to end", PATIENCE_SECONDS)
+    wait_for(lambda: prometheus.query(held) == [], "the series to end")
 
 
 def test_a_refused_server_is_shown_with_its_reason_and_its_quota(prometheus: Prometheus, team: Team) -> None:
@@ -97,10 +97,10 @@ def test_no_sum_is_doubled_while_another_replica_begins_to_lead(prometheus: Prom
     """When the leader's pod is deleted, the quota is its number at every scrape before, between and after."""
     team.declare_quota(64)
     wait_rows(prometheus, team, "Quotas", 1, CTAQuota=team.namespace)
-    leader = wait_for(lambda: _only_leader(prometheus), "a leader", PATIENCE_SECONDS)
+    leader = wait_for(lambda: _only_leader(prometheus), "a leader")
     start = prometheus.query("time()")[0].value
     team.tools.kubectl("-n", NAMESPACE, "delete", "pod", leader)
-    wait_for(lambda: _only_leader(prometheus) not in ("", leader), "another replica to lead", PATIENCE_SECONDS)
+    wait_for(lambda: _only_leader(prometheus) not in ("", leader), "another replica to lead")
     wait_rows(prometheus, team, "Quotas", 1, CTAQuota=team.namespace)
     dashboard = installed_dashboards(team.tools)[CLUSTER]
     expression = fill(dashboard.panel("Quotas").queries[0].expression, values_of(dashboard, WINDOW_SECONDS))

@@ -23,7 +23,7 @@ def test_kubectl_cta_doctor_finds_what_is_so(tools: Tools, cluster: Cluster, tea
         return facts if found == {("info", "GPUs"), ("warning", "kubelet")} else None
 
     # A replica of the release that is not ready at this moment would be a finding too, and rightly.
-    facts = wait_for(finds_what_is_so, "nothing but the simulation and this kubelet to be found", 60)
+    facts = wait_for(finds_what_is_so, "nothing but the simulation and this kubelet to be found")
     assert facts["nodes"] == [cluster.node.name]
     assert facts["notChecked"] == []
     assert "kubernetes#142293" in str(facts["findings"])
@@ -33,7 +33,7 @@ def test_the_doctor_in_the_plugin_s_pod_takes_the_plugin_s_settings(tools: Tools
     """It asks kubelet and the MPS supervisor by the paths of the running plugin, and finds a shared GPU in order."""
     team.start_pod("tenant", 32)
     team.wait_running("tenant")
-    found = wait_for(lambda: told_in_pod(tools) == [("info", "GPUs")], "nothing but the simulation to be found", 60)
+    found = wait_for(lambda: told_in_pod(tools) == [("info", "GPUs")], "nothing but the simulation to be found")
     assert found
 
 

@@ -15,7 +15,7 @@ from cluster_harness.base_images import BUSYBOX_IMAGE
 from cluster_harness.tools import Tools
 from cluster_harness.waiting import wait_for
 from cta_group_core.names import GATE_PLACEMENT
-from team import PATIENCE_SECONDS, Team, gpus
+from team import Team, gpus
 
 OPERATOR = "cta-group-operator"
 STORM = 5
@@ -29,10 +29,10 @@ def holders(team: Team) -> list[str]:
     for name in names:
         team.start_pod(name, 64)
     team.wait_running(*names)
-    wait_for(lambda: all(gpu["free"] == 0 for gpu in gpus(team.tools)), "every GPU to be full", 60)
+    wait_for(lambda: all(gpu["free"] == 0 for gpu in gpus(team.tools)), "every GPU to be full")
     on_each = [[it["pod"] for it in gpu["allocations"]] for gpu in gpus(team.tools)]
     team.tools.kubectl("-n", team.namespace, "delete", "pod", *(first for first, _ in on_each))
-    wait_for(lambda: all(gpu["free"] == 64 for gpu in gpus(team.tools)), "half of every GPU to be free", 60)
+    wait_for(lambda: all(gpu["free"] == 64 for gpu in gpus(team.tools)), "half of every GPU to be free")
     return [second for _, second in on_each]
 
 
@@ -44,11 +44,11 @@ def without_the_operator(tools: Tools) -> Iterator[None]:
     tools.kubectl(*place, "scale", f"deployment/{OPERATOR}", "--replicas=0")
     try:
         chosen = ("-l", "app.kubernetes.io/component=operator")
-        tools.kubectl(*place, "wait", "--for=delete", "pod", *chosen, "--timeout=90s")
+        tools.kubectl(*place, "wait", "--for=delete", "pod", *chosen, "--timeout=180s")
         yield
     finally:
         tools.kubectl(*place, "scale", f"deployment/{OPERATOR}", f"--replicas={replicas}")
-        tools.kubectl(*place, "rollout", "status", f"deployment/{OPERATOR}", "--timeout=120s")
+        tools.kubectl(*place, "rollout", "status", f"deployment/{OPERATOR}", "--timeout=180s")
 
 
 def start_large(team: Team) -> None:
@@ -82,7 +82,7 @@ def test_without_the_operator_it_is_bound_and_refused_again_and_again(team: Team
     assert len(holders) == 8
     with without_the_operator(team.tools):
         start_large(team)
-        wait_for(lambda: len(refused(team)) >= STORM, f"{STORM} refused pods", PATIENCE_SECONDS)
+        wait_for(lambda: len(refused(team)) >= STORM, f"{STORM} refused pods")
         storm = refused(team)
     assert {pod["spec"]["nodeName"] for pod in storm} == {storm[0]["spec"]["nodeName"]}
     assert len({pod["metadata"]["ownerReferences"][0]["uid"] for pod in storm}) == 1
@@ -93,11 +93,11 @@ def test_without_the_operator_it_is_bound_and_refused_again_and_again(team: Team
         living = [pod for pod in team.pods("large") if pod["status"].get("phase") != "Failed"]
         return len(living) == 1 and bool(living[0]["spec"].get("schedulingGates"))
 
-    wait_for(only_gated_ones_are_left, "the storm to end with a gated pod", 2 * PATIENCE_SECONDS)
+    wait_for(only_gated_ones_are_left, "the storm to end with a gated pod")
     # The operator knows these words of this kubelet: it tells of them and leaves one to be looked at, then none.
-    wait_for(lambda: len(refused(team)) <= 1, "the failed pods to be taken away", 2 * PATIENCE_SECONDS)
+    wait_for(lambda: len(refused(team)) <= 1, "the failed pods to be taken away")
     selector = "involvedObject.name=large,reason=RefusedByNode"
     path = f"/api/v1/namespaces/{team.namespace}/events?fieldSelector={selector}"
-    told = wait_for(lambda: team.tools.api.items(path), "an event about the refused pods", PATIENCE_SECONDS)
+    told = wait_for(lambda: team.tools.api.items(path), "an event about the refused pods")
     assert {event["involvedObject"]["kind"] for event in told} == {"Deployment"}
     assert all("which asks for 96 groups: UnexpectedAdmissionError" in event["message"] for event in told)

@@ -6,7 +6,7 @@ from cluster_harness.waiting import wait_for
 from cta_group_core.ids import GpuUuid
 from cta_group_plugin.adapters.supervisor_look import look_at_supervisor
 from plain_node import MPS_ROOT, PLUGIN, PlainNode
-from plain_pods import FLAGS, PATIENCE_SECONDS, container
+from plain_pods import FLAGS, container
 
 _FOR_EVER = "trap exit TERM; while :; do sleep 1; done"
 _UNTIL_FLAG = f"until [ -e {FLAGS}/go ]; do sleep 0.2; done"
@@ -21,7 +21,7 @@ def test_init_container_keeps_its_limits_when_the_plugin_restarts(plain: PlainNo
     plain.start_plugin(count=1)
     initial = [container("load", _UNTIL_FLAG, 64)]
     plain.create_pod("loading", {"initContainers": initial, "containers": [container("main", _FOR_EVER, 8)]})
-    wait_for(lambda: "running" in plain.status("loading", "load").get("state", {}), "initialising", PATIENCE_SECONDS)
+    wait_for(lambda: "running" in plain.status("loading", "load").get("state", {}), "initialising")
     assert percent(plain) == 49
     plain.stop(PLUGIN)
     plain.start_plugin(count=1)

@@ -8,7 +8,7 @@ import pytest
 
 from cluster_harness.waiting import wait_for
 from plain_node import PlainNode
-from plain_pods import FLAGS, PATIENCE_SECONDS, Json, container
+from plain_pods import FLAGS, Json, container
 
 RESTARTS = 20
 _FOR_EVER = "trap exit TERM; while :; do sleep 1; done"
@@ -31,8 +31,8 @@ def inhabited(plain: PlainNode) -> PlainNode:
     # GPU 0 has 48 groups left, so this one goes to GPU 1; and what it leaves there is too little for a probe.
     plain.start_pod("waiting", 120, _FOR_EVER)
     plain.wait_waiting("waiting", plain.uuid(1))
-    wait_for(lambda: plain.status("crashing").get("restartCount", 0) > 0, "a crash", PATIENCE_SECONDS)
-    wait_for(lambda: "running" in _state(plain, "initialising", "load"), "initialising", PATIENCE_SECONDS)
+    wait_for(lambda: plain.status("crashing").get("restartCount", 0) > 0, "a crash")
+    wait_for(lambda: "running" in _state(plain, "initialising", "load"), "initialising")
     return plain
 
 

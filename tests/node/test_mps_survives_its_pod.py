@@ -72,7 +72,7 @@ def test_a_killed_supervisor_leaves_daemons_and_clients(daemons: NodeDaemons, sh
     before, clients = daemons.pids()[shared_gpu], daemons.clients(shared_gpu)
     supervisor, lives = daemons.supervisor()["metadata"]["name"], _restarts_of(daemons)
     daemons.cluster.exec_in_node(["pkill", "--signal", "KILL", "--full", "cta-group-plugin mps"])
-    wait_for(lambda: _restarts_of(daemons) > lives, "the supervisor's container to be started again", 90)
+    wait_for(lambda: _restarts_of(daemons) > lives, "the supervisor's container to be started again")
     assert daemons.supervisor()["metadata"]["name"] == supervisor
     assert daemons.pids()[shared_gpu] == before
     assert daemons.clients(shared_gpu) == clients
@@ -106,7 +106,7 @@ def test_a_container_waits_for_a_daemon_that_hangs_and_then_runs(
     before, clients = daemons.pids()[shared_gpu], daemons.clients(shared_gpu)
     daemons.faults(shared_gpu, "no-answer")
     team.start_pod("third", 32)
-    waiting = wait_for(lambda: _why_waiting(team, "third"), "the third tenant to wait", 90)
+    waiting = wait_for(lambda: _why_waiting(team, "third"), "the third tenant to wait")
     assert "was not answered" in waiting
     daemons.faults(shared_gpu)
     team.wait_running("third")
@@ -139,7 +139,7 @@ def test_without_clients_an_ended_supervisor_leaves_nothing(daemons: NodeDaemons
     team.tools.kubectl("-n", team.namespace, "delete", "pod", "idle")
     team.wait_nothing_held()
     daemons.delete_supervisor()
-    wait_for(lambda: daemons.compute_mode(gpu) == "Default", "the compute mode to be restored", 90)
+    wait_for(lambda: daemons.compute_mode(gpu) == "Default", "the compute mode to be restored")
     assert daemons.pids().get(gpu) != daemon
 
 

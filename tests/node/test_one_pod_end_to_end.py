@@ -141,12 +141,12 @@ def test_a_size_that_no_gpu_takes_is_refused_by_the_node_where_the_policy_is_off
     release.upgrade(team.tools, "--set", "policies.units.enabled=false")
     try:
         # The API server goes by a policy for a moment after it is gone, and without it for a moment after it is there.
-        wait_for(lambda: _is_let_in(team, 12), "the policy to be off", 60)
+        wait_for(lambda: _is_let_in(team, 12), "the policy to be off")
         team.start_pod("twelve", 12, nodeName=_node_name(team.tools))
         pod = team.wait_phase("twelve", "Failed")
     finally:
         release.upgrade(team.tools)
-        wait_for(lambda: not _is_let_in(team, 20), "the policy to be on again", 60)
+        wait_for(lambda: not _is_let_in(team, 20), "the policy to be on again")
     assert pod["status"]["reason"] == "UnexpectedAdmissionError"
     assert "12 groups" in pod["status"]["message"]
     assert "8 to 128 in steps of 8" in pod["status"]["message"]
@@ -160,8 +160,8 @@ def test_a_kubelet_restart_leaves_a_running_pod_and_the_resource(team: Team, clu
     cluster.restart_kubelet()
     cluster.wait_node_ready()
     # The Node object still tells of the groups from before for a while; kubelet itself says when it may give them out.
-    wait_for(lambda: groups_for_new_pods(cluster.node, RESOURCE) == EIGHT_H100, "kubelet to know the plugin", 90)
-    wait_for(lambda: allocatable(team.tools) == EIGHT_H100, "the node to offer its groups again", 90)
+    wait_for(lambda: groups_for_new_pods(cluster.node, RESOURCE) == EIGHT_H100, "kubelet to know the plugin")
+    wait_for(lambda: allocatable(team.tools) == EIGHT_H100, "the node to offer its groups again")
     team.start_pod("next", 32)
     team.wait_running("steady", "next")
     after = team.pod("steady")["status"]["containerStatuses"][0]

@@ -4,7 +4,7 @@ import signal
 
 from cluster_harness.waiting import wait_for
 from plain_node import MPS_ROOT, PLUGIN, PlainNode
-from plain_pods import FLAGS, PATIENCE_SECONDS, Json
+from plain_pods import FLAGS, Json
 
 _FOR_EVER = "trap exit TERM; while :; do sleep 1; done"
 _GROUPS = 128
@@ -14,7 +14,7 @@ def test_container_that_starts_while_mps_is_down_waits_and_then_runs(plain: Plai
     """Before: no supervisor. During: the pod waits and says why, and no pod fails. After: it runs by itself."""
     plain.start_plugin("--start-patience-seconds=1")
     plain.make_deployment("server", _FOR_EVER, groups=32)
-    (name,) = wait_for(lambda: [pod["metadata"]["name"] for pod in plain.pods()], "a pod", PATIENCE_SECONDS)
+    (name,) = wait_for(lambda: [pod["metadata"]["name"] for pod in plain.pods()], "a pod")
     plain.wait_waiting(name, "the MPS supervisor")
     assert plain.failed() == []
     plain.start_supervisor()
@@ -51,7 +51,7 @@ def test_daemon_that_was_killed_is_back_for_the_next_container(plain: PlainNode)
     plain.wait_running("after")
     daemon = plain.daemon(0)
     assert daemon["pid"] != killed
-    given = wait_for(lambda: plain.flag("environment"), "the container to tell its environment", PATIENCE_SECONDS)
+    given = wait_for(lambda: plain.flag("environment"), "the container to tell its environment")
     assert f"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE={daemon['default_sm_percent']:g}\n" in given
     assert f"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT={plain.uuid(0)}={daemon['default_memory_mib']}M\n" in given
     status = plain.status("before")
@@ -91,10 +91,10 @@ def test_plugin_killed_while_pods_get_their_groups(plain: PlainNode) -> None:
     plain.start_supervisor()
     plain.start_plugin()
     plain.make_deployment("burst", _FOR_EVER, groups=16, replicas=12)
-    wait_for(lambda: len(plain.held()) >= 2, "the first pods to have groups", PATIENCE_SECONDS)
+    wait_for(lambda: len(plain.held()) >= 2, "the first pods to have groups")
     plain.stop(PLUGIN, signal.SIGKILL)
     plain.start_plugin()
-    wait_for(lambda: len(_running(plain)) == 12, "twelve pods to run", 2 * PATIENCE_SECONDS)
+    wait_for(lambda: len(_running(plain)) == 12, "twelve pods to run")
     assert plain.is_disjoint()
     held = plain.held()
     running = [held[pod["metadata"]["uid"]] for pod in _running(plain)]
@@ -138,7 +138,7 @@ def test_gpu_that_is_gone_after_a_reboot_while_kubelet_remembers_its_groups(plai
     plain.spawn_plugin("--start-patience-seconds=1", count=2)
     plain.cluster.start_kubelet()
     plain.wait_registered(more_than=registered)
-    wait_for(lambda: plain.groups_for_new_pods() == 2 * _GROUPS, "kubelet to know two GPUs", PATIENCE_SECONDS)
+    wait_for(lambda: plain.groups_for_new_pods() == 2 * _GROUPS, "kubelet to know two GPUs")
     plain.raise_flag("go")
     plain.wait_waiting("lost", f"GPU {plain.uuid(2)} is not served by this node now")
     plain.start_pod("new", 32, _FOR_EVER)
@@ -167,10 +167,10 @@ def test_api_server_away_delays_nothing_on_the_node(plain: PlainNode) -> None:
         plain.spawn_plugin(count=1)
         plain.wait_registered(more_than=registered)
         plain.raise_flag("go")
-        wait_for(lambda: plain.flag("starts").count("\n") == 2, "the container to start again", PATIENCE_SECONDS)
+        wait_for(lambda: plain.flag("starts").count("\n") == 2, "the container to start again")
     finally:
         plain.cluster.start_component("kube-apiserver")
-    wait_for(lambda: plain.status("restarting")["restartCount"] == 1, "kubelet to tell of it", PATIENCE_SECONDS)
+    wait_for(lambda: plain.status("restarting")["restartCount"] == 1, "kubelet to tell of it")
     plain.wait_running("restarting")
     assert plain.failed() == []
 

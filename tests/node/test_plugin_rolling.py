@@ -11,7 +11,7 @@ from cta_group_core.ids import GpuUuid, GroupId, IdTexts
 from cta_group_plugin.adapters.checkpoint import KubeletCheckpoint
 from meanwhile import meanwhile
 from plain_node import PLUGIN, SUCCESSOR, PlainNode
-from plain_pods import PATIENCE_SECONDS, RESOURCE
+from plain_pods import RESOURCE
 
 _ALL = 256
 _FOR_EVER = "trap exit TERM; while :; do sleep 1; done"
@@ -56,7 +56,7 @@ def roll(plain: PlainNode, old: str, new: str, arguments: Sequence[str], arrived
     """Start ``new``, let kubelet know it, and end ``old``; pods come before, between and after."""
     told = len(registrations(plain, new))
     plain.spawn_plugin(*arguments, program=new)
-    wait_for(lambda: len(registrations(plain, new)) > told, f"{new} to register", PATIENCE_SECONDS)
+    wait_for(lambda: len(registrations(plain, new)) > told, f"{new} to register")
     wait_for_more(arrived)
     plain.stop(old)
     wait_for_more(arrived)
@@ -65,7 +65,7 @@ def roll(plain: PlainNode, old: str, new: str, arguments: Sequence[str], arrived
 def wait_for_more(arrived: Sequence[object]) -> None:
     """Wait until two more pods have come: one at least came from its beginning to its end meanwhile."""
     enough = len(arrived) + 2
-    wait_for(lambda: len(arrived) >= enough, "more pods", PATIENCE_SECONDS)
+    wait_for(lambda: len(arrived) >= enough, "more pods")
 
 
 def registrations(plain: PlainNode, program: str) -> list[str]:
@@ -81,7 +81,7 @@ def test_takeover_is_seen_by_nobody(plain: PlainNode) -> None:
     plain.start_pod("steady", 32, _FOR_EVER)
     plain.wait_running("steady")
     before = plain.status("steady")["containerID"]
-    wait_for(lambda: plain.allocatable() == _ALL, "the node to offer two GPUs", PATIENCE_SECONDS)
+    wait_for(lambda: plain.allocatable() == _ALL, "the node to offer two GPUs")
     with meanwhile(plain.allocatable, pause_seconds=_LOOK_SECONDS) as seen, meanwhile(Arrivals(plain).next) as arrived:
         roll(plain, PLUGIN, SUCCESSOR, (), arrived)
         roll(plain, SUCCESSOR, PLUGIN, ("--device-ids=short",), arrived)

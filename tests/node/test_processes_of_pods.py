@@ -6,7 +6,7 @@ import sys
 from cluster_harness.waiting import wait_for
 from cta_group_plugin.adapters.checkpoint import KubeletCheckpoint
 from plain_node import PlainNode
-from plain_pods import PATIENCE_SECONDS, RESOURCE
+from plain_pods import RESOURCE
 
 _LOOK = """
 import json, pathlib
@@ -39,9 +39,9 @@ def test_a_process_is_in_a_container_of_kubernetes_and_kubelets_record_says_whos
     uids = [plain.pod(name)["metadata"]["uid"] for name in names]
     containers = [plain.status(name)["containerID"].removeprefix("containerd://") for name in names]
     sleeping = {(None, container, "sleep") for container in containers}
-    wait_for(lambda: sleeping <= processes_in_pods(plain), "both programs to be seen", PATIENCE_SECONDS)
+    wait_for(lambda: sleeping <= processes_in_pods(plain), "both programs to be seen")
     record = KubeletCheckpoint(plain.cluster.node.kubelet_folder / "device-plugins", RESOURCE).pod_devices()
     assert record is not None
     assert {one.pod_uid: (one.container, len(one.ids)) for one in record} == dict.fromkeys(uids, ("main", 32))
     plain.delete_pod("first")
-    wait_for(lambda: containers[0] not in str(processes_in_pods(plain)), "its program to be gone", PATIENCE_SECONDS)
+    wait_for(lambda: containers[0] not in str(processes_in_pods(plain)), "its program to be gone")

@@ -42,7 +42,7 @@ def test_upgrade_of_the_release_leaves_no_gap(tools: Tools, team: Team, cluster:
         for number in range(4):
             team.start_pod(f"passing-{number}", 32)
             team.wait_running(f"passing-{number}")
-        tools.kubectl("rollout", "status", "--timeout=90s", *plugin)
+        tools.kubectl("rollout", "status", "--timeout=180s", *plugin)
         team.start_pod("after", 32)
         team.wait_running("after")
     assert set(seen) == {(EIGHT_H100, "True")}
@@ -85,7 +85,7 @@ def installed(tools: Tools) -> dict[str, str]:
 
 def wait_gated(team: Team, name: str) -> None:
     """Wait until the operator has said of a pod that it waits, so that it writes nothing more on it by itself."""
-    wait_for(lambda: {"name": GATE_PLACEMENT} in team.pod(name)["spec"].get("schedulingGates", []), f"{name} gated", 60)
+    wait_for(lambda: {"name": GATE_PLACEMENT} in team.pod(name)["spec"].get("schedulingGates", []), f"{name} gated")
     team.wait_explained(f"pod/{name}", "1024")
 
 

@@ -113,7 +113,7 @@ def class_of(team: Team, name: str) -> str | None:
 
 def test_a_pod_without_its_gpu_is_told_by_explain(team: Team) -> None:
     """By default nothing is changed: the process has the variables and no device, and whoever asks reads why."""
-    wait_for(lambda: ANNOTATION_RUNTIME_ADVICE in admitted(team)["metadata"]["annotations"], "the webhook", 90)
+    wait_for(lambda: ANNOTATION_RUNTIME_ADVICE in admitted(team)["metadata"]["annotations"], "the webhook")
     environment = runs_with(team, "bare")
     assert environment[ENV_MPS_PERCENTAGE] == "25"
     assert _MARK not in environment
@@ -123,7 +123,7 @@ def test_a_pod_without_its_gpu_is_told_by_explain(team: Team) -> None:
 def test_a_value_of_the_chart_gives_it_the_class_and_never_another_one(team: Team) -> None:
     """The device is there; a class that the pod names stays."""
     release.upgrade(team.tools, *_VALUES, *_SET)
-    wait_for(lambda: has_one_operator(team) and admitted(team)["spec"].get("runtimeClassName"), "the new operator", 90)
+    wait_for(lambda: has_one_operator(team) and admitted(team)["spec"].get("runtimeClassName"), "the new operator")
     environment = runs_with(team, "given")
     assert class_of(team, "given") == "nvidia"
     assert environment[_MARK] == environment[ENV_GPU_UUID]
@@ -134,7 +134,7 @@ def test_a_value_of_the_chart_gives_it_the_class_and_never_another_one(team: Tea
 def test_cdi_needs_no_class(team: Team) -> None:
     """The default runtime applies the slice's device, so no pod is given a class."""
     release.upgrade(team.tools, *_VALUES, *_SET, *_CDI)
-    wait_for(lambda: has_one_operator(team) and LABEL_REQUESTS in admitted(team)["metadata"]["labels"], "it", 90)
+    wait_for(lambda: has_one_operator(team) and LABEL_REQUESTS in admitted(team)["metadata"]["labels"], "it")
     environment = runs_with(team, "device")
     assert class_of(team, "device") is None
     assert environment[ENV_MPS_PERCENTAGE] == "25"

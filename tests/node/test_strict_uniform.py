@@ -15,11 +15,11 @@ from team import CTA_NODES, EIGHT_H100, Team, allocatable
 def strict_team(tools: Tools, team: Team) -> Iterator[Team]:
     """Give the test a team on a node that is strict; it is cooperative again afterwards."""
     release.upgrade(tools, "--set", "enforcement.mode=strict-uniform")
-    wait_for(lambda: _mode(tools) == "strict-uniform", "CTANode to tell the mode", 60)
+    wait_for(lambda: _mode(tools) == "strict-uniform", "CTANode to tell the mode")
     yield team
     release.upgrade(tools)
-    wait_for(lambda: _mode(tools) == "cooperative", "CTANode to tell the mode", 60)
-    wait_for(lambda: allocatable(tools) == EIGHT_H100, "the node to offer its groups again", 60)
+    wait_for(lambda: _mode(tools) == "cooperative", "CTANode to tell the mode")
+    wait_for(lambda: allocatable(tools) == EIGHT_H100, "the node to offer its groups again")
 
 
 def test_sizes_are_kept_apart_until_a_gpu_is_empty(strict_team: Team) -> None:

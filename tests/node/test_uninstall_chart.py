@@ -103,7 +103,7 @@ def test_with_an_image_that_does_not_exist(doomed: Doomed, capsys: pytest.Captur
 def test_after_somebody_deleted_the_operator(doomed: Doomed) -> None:
     """The Job needs no operator; with Helm 3 too."""
     before = doomed.containers()
-    doomed.tools.kubectl("-n", release.NAMESPACE, "delete", "deployment", "cta-group-operator", "--timeout=60s")
+    doomed.tools.kubectl("-n", release.NAMESPACE, "delete", "deployment", "cta-group-operator", "--timeout=180s")
     ended = doomed.uninstall(program="helm3")
     assert ended.status == 0, ended.words
     assert doomed.gated() == []
@@ -113,7 +113,7 @@ def test_after_somebody_deleted_the_operator(doomed: Doomed) -> None:
 def test_after_somebody_deleted_the_kinds(doomed: Doomed) -> None:
     """Without a single kind of the project the uninstall is the same, and the kinds come back with the next install."""
     before = doomed.containers()
-    doomed.tools.kubectl("delete", "crd", *_KINDS, "--timeout=60s")
+    doomed.tools.kubectl("delete", "crd", *_KINDS, "--timeout=180s")
     ended = doomed.uninstall()
     assert ended.status == 0, ended.words
     assert doomed.gated() == []
@@ -135,8 +135,8 @@ def test_servers_with_cuda_processes_keep_their_daemon_until_they_end(own_cluste
     assert doomed.daemons.clients(gpu) == clients
     assert team.server_pod("server")["status"]["containerStatuses"][0]["restartCount"] == 0
     assert doomed.daemons.compute_mode(gpu) == "ExclusiveProcess"
-    team.tools.kubectl("-n", team.namespace, "delete", "deployment", "server", "--cascade=foreground", "--timeout=60s")
+    team.tools.kubectl("-n", team.namespace, "delete", "deployment", "server", "--cascade=foreground", "--timeout=180s")
     assert "echo quit | CUDA_MPS_PIPE_DIRECTORY=$gpu/pipe" in (release.CHART / "README.md").read_text()
     control = f"CUDA_MPS_PIPE_DIRECTORY={MPS_ROOT}/{gpu}/pipe {sys.executable} -m {SIMULATED_MODULE}"
     own_cluster.exec_in_node(["sh", "-c", f"echo quit | {control}"])
-    wait_for(lambda: not doomed.daemons.pids(), "the daemon to end", 90)
+    wait_for(lambda: not doomed.daemons.pids(), "the daemon to end")

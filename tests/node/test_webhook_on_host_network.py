@@ -9,7 +9,7 @@ from cluster_harness.waiting import wait_for
 from cta_group_core.names import ANNOTATION_ALIGNMENT, LABEL_REQUESTS
 from node_clusters import SHARED_VALUES
 from rehearsing import wait_gated
-from team import PATIENCE_SECONDS, Team
+from team import Team
 
 _WEBHOOK_PORT = 18443
 _SETTINGS = ("hostNetwork=true", "metricsPort=18444", "replicas=1")
@@ -21,7 +21,7 @@ def test_pods_come_to_an_operator_on_the_node_s_network(tools: Tools, team: Team
     changed = [f"operator.{one}" for one in _SETTINGS]
     try:
         release.upgrade(tools, *SHARED_VALUES, "--set", ",".join([*changed, f"webhook.port={_WEBHOOK_PORT}"]))
-        operator = wait_for(lambda: only_operator(cluster), "one operator to be left", PATIENCE_SECONDS)
+        operator = wait_for(lambda: only_operator(cluster), "one operator to be left")
         assert operator["spec"]["hostNetwork"]
         assert operator["status"]["podIP"] == operator["status"]["hostIP"]
         ports = operator["spec"]["containers"][0]["ports"]

@@ -15,7 +15,7 @@ from cta_group_core.names import LABEL_REQUESTS
 from meanwhile import meanwhile
 
 _PAUSE_SECONDS = 0.2
-_TIMEOUT_SECONDS = 30.0
+_TIMEOUT_SECONDS = 90.0
 
 
 @dataclass

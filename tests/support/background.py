@@ -25,7 +25,7 @@ async def _run(part: Callable[[], Awaitable[object]]) -> object:
 
 
 async def until_view(
-    state: NodeState, condition: Callable[[NodeView], object], *, deadline_seconds: float = 60.0
+    state: NodeState, condition: Callable[[NodeView], object], *, deadline_seconds: float = 180.0
 ) -> NodeView:
     """Wait until the view satisfies ``condition`` and return it; raises TimeoutError."""
     view = state.view

@@ -28,7 +28,7 @@ class CallingLoop:
     def wait_more(self, count: int) -> None:
         """Wait until it has asked ``count`` times more."""
         so_far = len(self.answers)
-        wait_for(lambda: self.trouble or len(self.answers) >= so_far + count, f"{count} more calls", 60.0)
+        wait_for(lambda: self.trouble or len(self.answers) >= so_far + count, f"{count} more calls")
 
     def end(self) -> list[bool]:
         """Ask no more, and return the answers; raises what went wrong."""

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 
-async def until(is_true: Callable[[], object], what: str = "what is waited for", seconds: float = 60.0) -> None:
+async def until(is_true: Callable[[], object], what: str = "what is waited for", seconds: float = 180.0) -> None:
     """Wait until a condition holds; raises TimeoutError, which names ``what``, after the deadline."""
     try:
         async with asyncio.timeout(seconds):

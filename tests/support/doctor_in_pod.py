@@ -14,7 +14,7 @@ _DOCTOR = "cta-group-plugin doctor -o json || true"
 
 def findings_in_pod(tools: Tools) -> list[dict[str, Any]]:
     """Return what is found on the only node, with the settings of the plugin there, once a single one is left."""
-    name = wait_for(lambda: _only_plugin(tools), "one plugin on the node", 90)
+    name = wait_for(lambda: _only_plugin(tools), "one plugin on the node")
     output = tools.kubectl("-n", release.NAMESPACE, "exec", name, "--", "sh", "-c", _DOCTOR)
     found: list[dict[str, Any]] = json.loads(output)["findings"]
     return found

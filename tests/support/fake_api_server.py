@@ -80,7 +80,7 @@ class FakeApiServer:
 
     async def until_requests(self, count: int) -> None:
         """Wait until so many requests came."""
-        async with asyncio.timeout(60), self._changed:
+        async with asyncio.timeout(180), self._changed:
             await self._changed.wait_for(lambda: len(self.requests) >= count)
 
     def _answer(self, name: str, is_status: bool, body: dict[str, Any]) -> web.Response:  # noqa: FBT001

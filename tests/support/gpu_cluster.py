@@ -18,7 +18,6 @@ from cta_group_core.nodes import Allocation, GpuStatus, NodeStatus
 Json = dict[str, Any]
 OURS = "/apis/ctagroup.dev/v1alpha1"
 CAPACITY = 128
-PATIENCE_SECONDS = 60.0
 _ANY = {"operator": "Exists"}
 
 
@@ -92,7 +91,7 @@ class GpuCluster:
         A pod that is made earlier may be planned over the others alone, each kind being watched for itself.
         """
         for node in nodes:
-            wait_for(partial(self._is_labelled, node), f"the operator to label {node}", PATIENCE_SECONDS)
+            wait_for(partial(self._is_labelled, node), f"the operator to label {node}")
 
     def _is_labelled(self, node: str) -> bool:
         return "ctagroup.dev/groups-per-gpu" in self.api.get(f"/api/v1/nodes/{node}")["metadata"]["labels"]
@@ -185,7 +184,7 @@ class GpuCluster:
 
     def wait_bound(self, name: str) -> str:
         """Wait until a pod is bound and return the node."""
-        return wait_for(lambda: self.node_of(name), f"pod {name} to be bound", PATIENCE_SECONDS)
+        return wait_for(lambda: self.node_of(name), f"pod {name} to be bound")
 
     def limit(self, namespace: str | None = None) -> int | None:
         """Return the limit that is written in a namespace's ResourceQuota; None when there is none."""
@@ -201,7 +200,7 @@ class GpuCluster:
             hard = status.get("hard", {}).get(f"requests.{DEFAULT_RESOURCE_NAME}")
             return hard == str(groups) and bool(status.get("used"))
 
-        wait_for(enforced, f"a limit of {groups} in {namespace or self.namespace}", PATIENCE_SECONDS)
+        wait_for(enforced, f"a limit of {groups} in {namespace or self.namespace}")
 
     def explanation(self, kind: str, name: str) -> Json:
         """Return the status of a CTAWorkload; empty when there is none."""
@@ -216,7 +215,7 @@ class GpuCluster:
             status = self.explanation(kind, name)
             return status if all(part in status.get("message", "") for part in parts) else None
 
-        return wait_for(told, f"{kind}/{name} to tell {parts}", PATIENCE_SECONDS, lambda: self.explanation(kind, name))
+        return wait_for(told, f"{kind}/{name} to tell {parts}", seen=lambda: self.explanation(kind, name))
 
     def events(self, kind: str, name: str) -> list[tuple[str, str]]:
         """Return reason and message of the operator's events about an object."""

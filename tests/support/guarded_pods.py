@@ -37,4 +37,4 @@ def guard_pods(api: ApiClient, namespace: str, pod_spec: dict[str, Any]) -> None
             return WORDS in str(refused)
         return False
 
-    wait_for(refuses, "the policy to be in force", 60.0)
+    wait_for(refuses, "the policy to be in force")

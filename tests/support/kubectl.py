@@ -9,7 +9,7 @@ from typing import Any
 from cluster_harness.control_plane import ControlPlane
 
 _KUBECTL = Path(__file__).resolve().parents[2] / ".venv" / "bin" / "kubectl"
-_TIMEOUT_SECONDS = 60.0
+_TIMEOUT_SECONDS = 180.0
 
 
 class Kubectl:

@@ -3,10 +3,9 @@
 import grpc
 
 from cluster_harness.node import Node
+from cluster_harness.waiting import PATIENCE_SECONDS
 from cta_group_plugin.kubelet_api.podresources_v1_pb2 import AllocatableResourcesRequest
 from cta_group_plugin.kubelet_api.podresources_v1_pb2_grpc import PodResourcesListerStub
-
-_PATIENCE_SECONDS = 60.0
 
 
 def groups_for_new_pods(node: Node, resource: str) -> int:
@@ -18,7 +17,7 @@ def groups_for_new_pods(node: Node, resource: str) -> int:
     with grpc.insecure_channel(f"unix://{path}", options=[("grpc.default_authority", "localhost")]) as channel:
         stub = PodResourcesListerStub(channel)
         try:
-            answer = stub.GetAllocatableResources(AllocatableResourcesRequest(), timeout=_PATIENCE_SECONDS)
+            answer = stub.GetAllocatableResources(AllocatableResourcesRequest(), timeout=PATIENCE_SECONDS)
         except grpc.RpcError:
             return 0
     return sum(len(each.device_ids) for each in answer.devices if each.resource_name == resource)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
 _CHUNK_BYTES = 65536
-_END_SECONDS = 60.0
+_END_SECONDS = 180.0
 T = TypeVar("T")
 
 

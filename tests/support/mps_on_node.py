@@ -15,7 +15,6 @@ from cta_group_plugin.simulated.mps_daemon import STATE_NAME
 
 MPS_ROOT = Path("/run/cta-group/mps")
 _PODS = f"/api/v1/namespaces/{release.NAMESPACE}/pods?labelSelector=app.kubernetes.io%2Fcomponent%3Dmps"
-_PATIENCE_SECONDS = 90.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +58,8 @@ class NodeDaemons:
     def delete_supervisor(self) -> dict[str, Any]:
         """Delete the supervisor's pod and return its successor once that is ready."""
         gone = self.supervisor()["metadata"]["name"]
-        self.tools.kubectl("-n", release.NAMESPACE, "delete", "pod", gone, "--timeout=60s")
-        return wait_for(lambda: self._ready_supervisor(gone), "another supervisor to be ready", _PATIENCE_SECONDS)
+        self.tools.kubectl("-n", release.NAMESPACE, "delete", "pod", gone, "--timeout=180s")
+        return wait_for(lambda: self._ready_supervisor(gone), "another supervisor to be ready")
 
     def _ready_supervisor(self, gone: str) -> dict[str, Any] | None:
         for pod in self.tools.api.items(_PODS):

@@ -32,8 +32,8 @@ def running_cluster(
 def install_release(cluster: Cluster, groups: int, *values: str) -> Tools:
     """Install the chart with more ``values`` for Helm; return when the node offers the groups and tells its GPUs."""
     tools = release.install(cluster, *values)
-    wait_for(lambda: allocatable(tools) == groups, f"the node to offer {groups} groups", 90)
-    wait_for(lambda: _is_published(tools), "the CTANode to tell its GPUs", 90)
+    wait_for(lambda: allocatable(tools) == groups, f"the node to offer {groups} groups")
+    wait_for(lambda: _is_published(tools), "the CTANode to tell its GPUs")
     return tools
 
 

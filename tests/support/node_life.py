@@ -8,7 +8,7 @@ from threading import Event, Thread
 from cluster_harness.api_client import ApiClient
 from cluster_harness.waiting import wait_for
 from cta_group_core.moments import rfc3339
-from gpu_cluster import OURS, PATIENCE_SECONDS
+from gpu_cluster import OURS
 
 _BEAT_SECONDS = 5.0
 
@@ -51,4 +51,4 @@ def lose(api: ApiClient, node: str) -> None:
         taints = api.get(f"/api/v1/nodes/{node}")["spec"].get("taints", ())
         return any(one["key"] == "node.kubernetes.io/unreachable" for one in taints)
 
-    wait_for(tainted, f"Kubernetes to taint node {node}", PATIENCE_SECONDS)
+    wait_for(tainted, f"Kubernetes to taint node {node}")

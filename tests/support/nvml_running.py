@@ -57,7 +57,7 @@ class NvmlNode:
         found = next(each for each in self.status()["conditions"] if each["type"] == kind)
         return found["status"], found["reason"], found["message"]
 
-    async def until(self, told: Callable[["NvmlNode"], bool], *, deadline_seconds: float = 60.0) -> None:
+    async def until(self, told: Callable[["NvmlNode"], bool], *, deadline_seconds: float = 180.0) -> None:
         """Wait until the object says something."""
         async with asyncio.timeout(deadline_seconds):
             while not (self.status() and told(self)):  # noqa: ASYNC110 - another process brings it about

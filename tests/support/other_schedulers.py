@@ -15,7 +15,7 @@ from cluster_harness.errors import ApiError
 from cluster_harness.probes import LOOPBACK, free_ports
 
 _LOOK_SECONDS = 0.2
-_END_SECONDS = 60.0
+_END_SECONDS = 180.0
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from cta_group_plugin.cdi import file_name
 from cta_group_plugin.simulated.mps_daemon import FAULTS_NAME, STATE_NAME
 from kubelet_groups import groups_for_new_pods
 from kubelet_record import are_disjoint, recorded_ids
-from plain_pods import FLAGS, PATIENCE_SECONDS, RESOURCE, Json, PlainPods
+from plain_pods import FLAGS, RESOURCE, Json, PlainPods
 
 PLUGIN = "plain-plugin"
 SUCCESSOR = "plain-plugin-successor"
@@ -87,8 +87,8 @@ class PlainNode(PlainPods):
 
         The Node object tells of them later, and for a while still of those of a plugin that has gone.
         """
-        wait_for(lambda: self.registrations() > more_than, "another registration", PATIENCE_SECONDS)
-        wait_for(self.groups_for_new_pods, "kubelet to take the groups as healthy", PATIENCE_SECONDS)
+        wait_for(lambda: self.registrations() > more_than, "another registration")
+        wait_for(self.groups_for_new_pods, "kubelet to take the groups as healthy")
 
     def groups_for_new_pods(self) -> int:
         """Ask kubelet itself how many groups it may hand out, held ones included."""
@@ -143,9 +143,9 @@ class PlainNode(PlainPods):
         before = self._kubelet_socket_made()
         self.cluster.restart_kubelet()
         # kubelet says that it is healthy before it takes registrations.
-        wait_for(lambda: self._kubelet_socket_made() > before, "another kubelet.sock", PATIENCE_SECONDS)
+        wait_for(lambda: self._kubelet_socket_made() > before, "another kubelet.sock")
         # It may make the socket once more than we saw, so each look compares with what is there then.
-        wait_for(self._is_registered_on_kubelet_socket, "another registration", PATIENCE_SECONDS)
+        wait_for(self._is_registered_on_kubelet_socket, "another registration")
 
     def _is_registered_on_kubelet_socket(self) -> bool:
         made = self._kubelet_socket_made()

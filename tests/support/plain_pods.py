@@ -14,7 +14,6 @@ from cluster_harness.waiting import wait_for
 RESOURCE = "plain.example.com/cta-group"
 FLAGS = Path("/run/plain/flags")
 """Mounted into pods at the same path: how a test lets a container go on."""
-PATIENCE_SECONDS = 60.0
 _MET = "met"
 
 Json = dict[str, Any]
@@ -52,7 +51,7 @@ class PlainPods:
         path = f"{self._pods}/{name}"
         with suppress(ApiError):  # somebody else may remove it too
             self._api.delete(path)
-        wait_for(lambda: self._api.find(path) is None, f"{name} to be gone", PATIENCE_SECONDS)
+        wait_for(lambda: self._api.find(path) is None, f"{name} to be gone")
 
     def pods(self) -> list[Json]:
         """Return all pods."""
@@ -81,7 +80,7 @@ class PlainPods:
     def _wait(self, name: str, is_so: Callable[[], bool], what: str) -> None:
         """Wait for a pod; the error tells how it is and what else is known. One that failed stays as it is."""
         try:
-            is_met = wait_for(lambda: self._outcome(name, is_so), f"{name} to {what}", PATIENCE_SECONDS) == _MET
+            is_met = wait_for(lambda: self._outcome(name, is_so), f"{name} to {what}") == _MET
         except DeadlineError as error:
             raise AssertionError(f"{error}\n{self.pod(name)['status']}\n{self._describe()}") from error
         assert is_met, f"{name} was to {what}\n{self.pod(name)['status']}\n{self._describe()}"
@@ -108,7 +107,7 @@ class PlainPods:
         """Remove everything that makes pods, and all pods."""
         for deployment in self._api.items(self._deployments):
             self._api.delete(f"{self._deployments}/{deployment['metadata']['name']}")
-        wait_for(lambda: not self._replica_sets(), "the Deployments to be gone", PATIENCE_SECONDS)
+        wait_for(lambda: not self._replica_sets(), "the Deployments to be gone")
         for pod in self.pods():
             self.delete_pod(pod["metadata"]["name"])
 

@@ -109,7 +109,7 @@ class Registration:
 
     def wait_seen(self, namespace: str) -> None:
         """Wait until pods of a namespace come to the operator."""
-        wait_for(lambda: self.is_seen(namespace), f"pods of {namespace} to come to the operator", 60.0)
+        wait_for(lambda: self.is_seen(namespace), f"pods of {namespace} to come to the operator")
 
     def is_seen(self, namespace: str) -> bool:
         """Tell whether a pod that is made now comes to the operator, which also knows the GPUs."""
@@ -128,7 +128,7 @@ def _leave_no_waiting_pod(made: Registration) -> None:
         pods = [pod for name in own for pod in made.api.items(f"/api/v1/namespaces/{name}/pods")]
         return all("nodeName" in pod["spec"] for pod in pods)
 
-    wait_for(none_waits, f"waiting pods of {own} to go", 60)
+    wait_for(none_waits, f"waiting pods of {own} to go")
 
 
 def _add_gpus(api: ApiClient) -> str:

@@ -5,15 +5,13 @@ from cluster_harness.waiting import wait_for
 from cta_group_core.names import ANNOTATION_ALIGNMENT, GATE_PLACEMENT
 from team import RESOURCE
 
-_PATIENCE_SECONDS = 90.0
 
-
-def wait_gated(tools: Tools, namespace: str, timeout_seconds: float = _PATIENCE_SECONDS) -> None:
+def wait_gated(tools: Tools, namespace: str) -> None:
     """Wait until pods are gated and aligned.
 
     The API server learns of a webhook, or finds it again, by and by, and a new operator learns of the GPUs.
     """
-    wait_for(lambda: _is_gated(tools, namespace), "the webhook to gate and align pods", timeout_seconds)
+    wait_for(lambda: _is_gated(tools, namespace), "the webhook to gate and align pods")
 
 
 def _is_gated(tools: Tools, namespace: str) -> bool:

@@ -10,7 +10,6 @@ from cluster_harness.waiting import wait_for
 from http_probe import fetch
 from meanwhile import meanwhile
 
-_PATIENCE_SECONDS = 60.0
 _PAUSE_SECONDS = 0.2
 _COUNTERS = ("_total", "_count", "_sum", "_bucket")
 
@@ -49,7 +48,7 @@ class Scraper:
     def wait_told(self, *series: str) -> None:
         """Wait until all of them are told; each has to be told at every scrape from its first until :meth:`may_go`."""
         self._until |= dict.fromkeys(series, math.inf)
-        wait_for(lambda: set(series) <= self.now.keys(), f"the series {series}", _PATIENCE_SECONDS)
+        wait_for(lambda: set(series) <= self.now.keys(), f"the series {series}")
 
     def may_go(self, *series: str) -> None:
         """Say that what they tell of is about to go."""

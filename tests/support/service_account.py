@@ -12,7 +12,7 @@ import yaml
 from cluster_harness.control_plane import ControlPlane
 from cluster_harness.errors import ApiError
 
-_TIMEOUT_SECONDS = 30.0
+_TIMEOUT_SECONDS = 90.0
 
 
 class ServiceAccount:

@@ -115,7 +115,7 @@ def simulated_node() -> Iterator[SimulatedNode]:
             node.kill_daemons()
 
 
-async def eventually(is_true: Callable[[], bool | Awaitable[bool]], what: str, seconds: float = 60.0) -> None:
+async def eventually(is_true: Callable[[], bool | Awaitable[bool]], what: str, seconds: float = 180.0) -> None:
     """Wait until the condition holds; fail with ``what`` when it does not in time."""
     try:
         async with asyncio.timeout(seconds):

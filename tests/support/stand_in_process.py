@@ -73,7 +73,7 @@ class Server:
 
     def wait_serving(self) -> None:
         """Wait until it serves."""
-        wait_for(self._port, "the server to listen", 60)
+        wait_for(self._port, "the server to listen")
 
     def get(self, path: str) -> tuple[int, str]:
         """Wait until it serves and return the status and the text of a path."""
@@ -84,7 +84,7 @@ class Server:
         return self._ask("POST", path, json.dumps(body))
 
     def _ask(self, method: str, path: str, body: str | None) -> tuple[int, str]:
-        port = wait_for(self._port, "the server to listen", 60)
+        port = wait_for(self._port, "the server to listen")
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         try:
             connection.request(method, path, body)

@@ -16,7 +16,6 @@ CTA_NODES = "/apis/ctagroup.dev/v1alpha1/ctanodes"
 STAND_IN_IMAGE = "localhost/cta-group-vllm-stand-in:dev"
 EIGHT_H100 = 8 * 128
 """Groups that the node of the tests offers."""
-PATIENCE_SECONDS = 90.0
 
 Json = dict[str, Any]
 
@@ -33,7 +32,7 @@ class Team:
         spec = {"namespaces": [self.namespace], "groups": groups}
         quota = {"apiVersion": "ctagroup.dev/v1alpha1", "kind": "CTAQuota", "spec": spec}
         self.tools.api.apply(self._quota, {**quota, "metadata": {"name": self.namespace}})
-        wait_for(self._is_quota_enforced, f"the ResourceQuota of {self.namespace}", PATIENCE_SECONDS)
+        wait_for(self._is_quota_enforced, f"the ResourceQuota of {self.namespace}")
 
     def start_server(self, name: str, groups: int = 32, **changes: Any) -> None:
         """Make a Deployment of the vLLM stand-in; ``changes`` are laid over its container."""
@@ -110,7 +109,7 @@ class Team:
     def _wait_for_all(self, is_so: Callable[[], bool], what: str) -> None:
         """Wait for what the pods bring about; the error tells how they are."""
         try:
-            wait_for(is_so, what, PATIENCE_SECONDS)
+            wait_for(is_so, what)
         except DeadlineError as error:
             raise DeadlineError(
                 f"{error}\n{[(pod['metadata']['name'], pod['status']) for pod in self.pods()]}"
@@ -118,7 +117,7 @@ class Team:
 
     def wait_phase(self, name: str, phase: str) -> Json:
         """Wait until the pod is in the phase and return it."""
-        return wait_for(lambda: self._in_phase(name, phase), f"pod {name} to be {phase}", PATIENCE_SECONDS)
+        return wait_for(lambda: self._in_phase(name, phase), f"pod {name} to be {phase}")
 
     def server_pod(self, name: str) -> Json:
         """Return the one pod of a server."""
@@ -141,7 +140,7 @@ class Team:
             text = self.explain(target)
             return text if all(word in text for word in words) else None
 
-        return wait_for(look, f"the explanation of {target} to say {words}", PATIENCE_SECONDS)
+        return wait_for(look, f"the explanation of {target} to say {words}")
 
     def disband(self) -> None:
         """Remove the namespace and its quota, and wait until no pod is there; the rest goes by itself."""
@@ -149,7 +148,7 @@ class Team:
         api.discard(self._quota)
         api.discard(f"/api/v1/namespaces/{self.namespace}")
         api.delete(self._pods)  # none can come any more, and the namespace's own end begins seconds later
-        wait_for(lambda: not self.pods(), f"the pods of {self.namespace} to be gone", PATIENCE_SECONDS)
+        wait_for(lambda: not self.pods(), f"the pods of {self.namespace} to be gone")
 
     def _is_quota_enforced(self) -> bool:
         quotas = self.tools.api.items(f"/api/v1/namespaces/{self.namespace}/resourcequotas")
@@ -172,7 +171,7 @@ class Team:
 
     def wait_nothing_held(self) -> None:
         """Wait until CTANode tells of nothing that the namespace holds."""
-        wait_for(self._holds_nothing, f"CTANode to forget {self.namespace}", PATIENCE_SECONDS)
+        wait_for(self._holds_nothing, f"CTANode to forget {self.namespace}")
 
     def _holds_nothing(self) -> bool:
         return all(it["namespace"] != self.namespace for gpu in gpus(self.tools) for it in gpu.get("allocations", []))

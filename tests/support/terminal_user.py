@@ -10,7 +10,7 @@ from typing import Any
 from cluster_harness.control_plane import ControlPlane
 
 BIN = Path(sys.executable).parent
-_TIMEOUT_SECONDS = 60.0
+_TIMEOUT_SECONDS = 180.0
 
 
 class Person:

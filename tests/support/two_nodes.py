@@ -10,7 +10,7 @@ from cluster_harness.cluster import Cluster
 from cluster_harness.joined_node import JoinedNode
 from cluster_harness.waiting import wait_for
 from kubelet_record import are_disjoint, recorded_ids
-from team import CTA_NODES, CTA_QUOTAS, PATIENCE_SECONDS, RESOURCE, Json, Team
+from team import CTA_NODES, CTA_QUOTAS, RESOURCE, Json, Team
 
 SERVER = "web"
 GROUPS = 32
@@ -64,13 +64,13 @@ class TwoNodes:
 
     def wait_ending(self) -> Json:
         """Wait until one pod is being deleted, and return it."""
-        return wait_for(lambda: self.pods(ending=True), "a pod that ends", PATIENCE_SECONDS)[0]
+        return wait_for(lambda: self.pods(ending=True), "a pod that ends")[0]
 
     def let_go(self, pod: Json) -> None:
         """Have a pod end that waits for its flag, and wait until it is gone."""
         name = pod["metadata"]["name"]
         self.team.tools.kubectl("-n", self.team.namespace, "exec", name, "--", "touch", _FLAG)
-        wait_for(lambda: name not in self._names(), f"the end of pod {name}", PATIENCE_SECONDS)
+        wait_for(lambda: name not in self._names(), f"the end of pod {name}")
 
     def delete(self, name: str) -> None:
         """Delete a pod, with a second of grace."""
@@ -108,7 +108,7 @@ class TwoNodes:
 
     def wait_held(self, node: str, pod: str) -> None:
         """Wait until the node's plugin tells what a pod holds: it hears of that from the kubelet, in rounds."""
-        wait_for(lambda: self.held_on(node).get(pod) == GROUPS, f"what {pod} holds of {node}", PATIENCE_SECONDS)
+        wait_for(lambda: self.held_on(node).get(pod) == GROUPS, f"what {pod} holds of {node}")
 
     def quota(self) -> Json:
         """Return the status of the team's CTAQuota."""
@@ -122,7 +122,7 @@ class TwoNodes:
             status = self.quota()
             return status if numbers.items() <= status.items() else None
 
-        return wait_for(look, f"the quota to tell {numbers}", PATIENCE_SECONDS, self.quota)
+        return wait_for(look, f"the quota to tell {numbers}", seen=self.quota)
 
     def wait_quota_told(self, words: str) -> None:
         """Wait until ``kubectl cta quota`` says so of the team's quota."""
@@ -130,12 +130,12 @@ class TwoNodes:
         def told() -> bool:
             return words in self.team.tools.cta("quota", "-n", self.team.namespace)
 
-        wait_for(told, f"the words {words!r}", PATIENCE_SECONDS)
+        wait_for(told, f"the words {words!r}")
 
     def wait_offered(self) -> None:
         """Wait until each node offers its GPU, and nobody holds any of it."""
         for node in self.cluster.nodes:
-            wait_for(partial(self._is_free, node.name), f"the whole GPU of {node.name}", PATIENCE_SECONDS)
+            wait_for(partial(self._is_free, node.name), f"the whole GPU of {node.name}")
 
     def _is_free(self, node: str) -> bool:
         offered = self.cluster.api.get(f"/api/v1/nodes/{node}")["status"]["allocatable"].get(RESOURCE)

@@ -16,7 +16,7 @@ from team import RESOURCE, Team, allocatable
 RUNNING = ("running-0", "running-1")
 WAITING = ("waiting-0", "waiting-1", "waiting-2")
 ONE_H100 = 128
-_TIMEOUT_SECONDS = 120.0
+_TIMEOUT_SECONDS = 180.0
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Doomed:
         self.team.wait_running(*RUNNING)
         for name in WAITING:
             self.team.start_pod(name, 96)
-        wait_for(lambda: self.gated() == list(WAITING), "three pods to wait for a GPU", 60)
+        wait_for(lambda: self.gated() == list(WAITING), "three pods to wait for a GPU")
 
     def wait_admission(self) -> None:
         """Wait until pods are gated and aligned: after an install the API server learns of the webhook by and by."""
@@ -68,8 +68,8 @@ class Doomed:
         """Wait until nothing of the release runs any more and the node offers nothing."""
         kinds = "daemonsets,deployments,jobs,pods"
         objects = ("get", kinds, "-n", release.NAMESPACE, "-o", "name")
-        wait_for(lambda: not self.tools.kubectl(*objects), "the release to be gone", 60)
-        wait_for(lambda: allocatable(self.tools) == 0, "the node to offer nothing", 90)
+        wait_for(lambda: not self.tools.kubectl(*objects), "the release to be gone")
+        wait_for(lambda: allocatable(self.tools) == 0, "the node to offer nothing")
 
     def sockets(self) -> list[str]:
         """Return the sockets of the project that are left on the node."""

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 Answer = TypeVar("Answer")
 _BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
-_THREAD_SECONDS = 5.0
+_THREAD_SECONDS = 60.0
 """A loop that is closed waits for a thread that ends its executor."""
 
 

@@ -131,5 +131,5 @@ async def test_a_task_that_was_cancelled_by_nobody_is_told() -> None:
             group.create_task(working())
 
     with pytest.raises(ExceptionGroup) as ended:
-        await asyncio.wait_for(group_of(cancelled()), 60)
+        await asyncio.wait_for(group_of(cancelled()), 180)
     assert ended.group_contains(TaskEnded, match="'lead' was cancelled, which nobody asked for")

@@ -20,7 +20,7 @@ async def run_until(queue: WorkQueue[str], done: asyncio.Event) -> None:
     """Run a queue until ``done`` is set; TimeoutError when it never is."""
     task = asyncio.ensure_future(queue.run())
     try:
-        await asyncio.wait_for(done.wait(), 60)
+        await asyncio.wait_for(done.wait(), 180)
     finally:
         task.cancel()
         with suppress(asyncio.CancelledError):

@@ -42,7 +42,7 @@ class Listener:
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait for something that the teller brings about."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(180):
             while not condition():  # noqa: ASYNC110 - a fake tells nobody
                 await asyncio.sleep(0.001)
 

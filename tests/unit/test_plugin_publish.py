@@ -47,7 +47,7 @@ class WatchedApi:
 
     async def until_attempts(self, count: int) -> None:
         """Wait until so many writes were tried."""
-        async with asyncio.timeout(60), self._attempted:
+        async with asyncio.timeout(180), self._attempted:
             await self._attempted.wait_for(lambda: self.attempts >= count)
 
 

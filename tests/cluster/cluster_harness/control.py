@@ -12,7 +12,7 @@ from cluster_harness.errors import HarnessError
 
 CONTROL_SOCKET = "control.sock"
 MESSAGE_BYTES = 128 * 1024
-_STOP_TIMEOUT_SECONDS = 20.0
+_STOP_TIMEOUT_SECONDS = 60.0
 _PEER_CREDENTIALS = struct.Struct("iII")
 
 

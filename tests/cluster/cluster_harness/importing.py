@@ -13,7 +13,7 @@ from cluster_harness.waiting import wait_for
 
 NAMESPACE = "k8s.io"
 """Where the kubelet's containerd looks for images."""
-_START_SECONDS = 60.0
+_START_SECONDS = 180.0
 _END_SECONDS = 30.0
 _LOG_CHARACTERS = 4000
 # Pods are none of its business, and two of its plugins make folders at fixed places of the machine.

@@ -18,7 +18,7 @@ from cluster_harness.state_folder import DETACH, WARDEN_PID
 from cluster_harness.waiting import wait_for
 
 _PACKAGE_ROOT = Path(__file__).resolve().parent.parent
-_START_SECONDS = 60.0
+_START_SECONDS = 180.0
 _END_SECONDS = 120.0
 """Both are far more than it takes: several clusters may start and end at once on two cores."""
 _GOGC = "400"

@@ -17,7 +17,7 @@ from cluster_harness.waiting import wait_for
 
 _SWITCHES = ("podMonitor", "serviceMonitor", "prometheusRule")
 _SIDECAR_LABEL = "grafana_dashboard=1"  # what Grafana's sidecar looks for by default
-_FIRST_SCRAPE_SECONDS = 60.0
+_FIRST_SCRAPE_SECONDS = 180.0
 
 
 def watch_release(cluster: Cluster, tools: Tools) -> Prometheus:

@@ -10,7 +10,7 @@ from typing import Any
 from cluster_harness.errors import QueryError
 from cluster_harness.probes import LOOPBACK, healthy
 
-_TIMEOUT_SECONDS = 30.0
+_TIMEOUT_SECONDS = 90.0
 
 
 @dataclass(frozen=True, slots=True)

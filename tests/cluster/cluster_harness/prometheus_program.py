@@ -31,7 +31,7 @@ PROMETHEUS = "prometheus"
 DISCOVERY = "prometheus-discovery"
 _PORT_IN_CLUSTER = 9090  # nobody else listens on it in the private network
 _PORT_NOTE = "prometheus-port"
-_START_SECONDS = 90.0
+_START_SECONDS = 180.0
 
 
 def add_prometheus(

@@ -11,7 +11,7 @@ NAME = "cta-group"
 NAMESPACE = "cta-group"
 CHART = PROJECT / "charts" / "cta-group"
 _LOG_LINES = 15
-_GONE_SECONDS = 90.0
+_GONE_SECONDS = 180.0
 SIMULATED_VALUES = PROJECT / "demo" / "values.yaml"
 
 

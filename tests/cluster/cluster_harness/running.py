@@ -8,7 +8,7 @@ from typing import Self
 from cluster_harness.components import Component, log_file
 from cluster_harness.machine import Machine
 
-READY_TIMEOUT_SECONDS = 120.0
+READY_TIMEOUT_SECONDS = 180.0
 Probe = Callable[[], bool]
 
 

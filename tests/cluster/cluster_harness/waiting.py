@@ -6,6 +6,8 @@ from typing import TypeVar
 
 from cluster_harness.errors import DeadlineError
 
+PATIENCE_SECONDS = 180.0
+"""Long for whatever is waited for, so that it costs a test only where it fails: a busy machine may take a minute."""
 _INTERVAL_SECONDS = 0.1
 _REST_PER_PROBE = 2.0
 """A probe that takes long (a program to be started) takes a third of the time at most, so that others go on."""
@@ -14,7 +16,10 @@ T = TypeVar("T")
 
 
 def wait_for(
-    probe: Callable[[], T | None], what: str, timeout_seconds: float = 60.0, seen: Callable[[], object] | None = None
+    probe: Callable[[], T | None],
+    what: str,
+    timeout_seconds: float = PATIENCE_SECONDS,
+    seen: Callable[[], object] | None = None,
 ) -> T:
     """Return the first truthy answer of ``probe``, asked ten times a second or less.
 
