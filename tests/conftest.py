@@ -5,7 +5,7 @@ files that share a cluster.
 """
 
 import zlib
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
 from evidence import evidence_of
+from own_logs import own_logs
 
 settings.register_profile("cta-group", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("cta-group")
@@ -26,6 +27,12 @@ _STARTS: Final = ("Cluster.start(", "ControlPlane.start(", "running_cluster(")
 _API_CLUSTERS: Final = 4
 """How many workers share the tests of the folder ``api``, each with a control plane of its own: they take longest."""
 _HERE: Final = Path(__file__).parent
+
+
+@pytest.fixture(autouse=True)
+def _own_logs() -> Iterator[None]:
+    with own_logs():
+        yield
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -88,7 +88,8 @@ async def plugin_on(node: FakeNode, **changed: object) -> AsyncIterator[None]:
         yield
     finally:
         stopping.set()
-        code = await running
+        async with asyncio.timeout(180):
+            code = await running
     assert code == 0
 
 

@@ -2,20 +2,11 @@
 
 import json
 import logging
-from collections.abc import Iterator
 
 import pytest
 
 from cta_group_plugin.logs import EventLog, LogFormat, set_up_logs
-
-
-@pytest.fixture(autouse=True)
-def _logging_as_before() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
+from own_logs import own_logs
 
 
 def logged(log_format: LogFormat, capsys: pytest.CaptureFixture[str]) -> str:
@@ -58,3 +49,15 @@ def test_text_of_others_stays_on_its_line(capsys: pytest.CaptureFixture[str]) ->
     line = capsys.readouterr().err
     assert line.rstrip("\n").isprintable()
     assert line.endswith('name="a\\rb" clear="\\u001b[2J" c1="\\u009b1m" u="\\u2028" word=größer\n')
+
+
+def test_nothing_of_it_stays_for_other_tests() -> None:
+    """Another test's logs would go to a stream that is closed, each with a traceback of that."""
+    root = logging.getLogger()
+    before = root.level
+    with own_logs():
+        set_up_logs("error", "text")
+        assert root.level == logging.ERROR
+        assert any(type(handler) is logging.StreamHandler for handler in root.handlers)
+    assert root.level == before
+    assert not any(type(handler) is logging.StreamHandler for handler in root.handlers)

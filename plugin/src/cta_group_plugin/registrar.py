@@ -19,6 +19,7 @@ from typing import Final, NoReturn
 import grpc.aio
 
 from cta_group_core.backoff import wait_seconds
+from cta_group_plugin.calls import cancellable
 from cta_group_plugin.charge import ChargeKeeper
 from cta_group_plugin.errors import BadSetting, KubeletUnavailable
 from cta_group_plugin.kubelet_api import deviceplugin_v1beta1_pb2 as api
@@ -70,10 +71,12 @@ class _Registration:
 
     async def close(self) -> None:
         """End the stream and the server, and remove the socket file if it is still ours."""
-        await self.server.stop(_GRACE_SECONDS)
-        if self.identity and socket_identity(self.path) == self.identity:
-            with suppress(OSError):
-                self.path.unlink()
+        try:
+            await cancellable(self.server.stop(_GRACE_SECONDS))
+        finally:
+            if self.identity and socket_identity(self.path) == self.identity:
+                with suppress(OSError):
+                    self.path.unlink()
 
 
 class Registrar:
@@ -121,9 +124,9 @@ class Registrar:
                     failures += 1
                     await self._pause(failures, kubelet)
                     continue
-                if self._current:
-                    await self._current.close()
-                self._current = registration
+                before, self._current = self._current, registration
+                if before:
+                    await before.close()
                 failures = await self._until_void(registration, kubelet, failures)
                 await self._while_followed(registration, kubelet)
                 await self._pause(failures, kubelet)
@@ -138,7 +141,9 @@ class Registrar:
             return ""
         async with channel_to(self._current.path) as channel:
             try:
-                await DevicePluginStub(channel).GetDevicePluginOptions(api.Empty(), timeout=_LIVENESS_SECONDS)
+                await cancellable(
+                    DevicePluginStub(channel).GetDevicePluginOptions(api.Empty(), timeout=_LIVENESS_SECONDS)
+                )
             except grpc.aio.AioRpcError as error:
                 return f"{self._current.path}: {error.code().name}: {error.details()}"
         return ""
@@ -199,7 +204,7 @@ class Registrar:
         )
         async with channel_to(kubelet) as channel:
             try:
-                await RegistrationStub(channel).Register(request, timeout=_REGISTER_TIMEOUT_SECONDS)
+                await cancellable(RegistrationStub(channel).Register(request, timeout=_REGISTER_TIMEOUT_SECONDS))
             except grpc.aio.AioRpcError as error:
                 told = f"{kubelet}: Register failed: {error.code().name}: {error.details()}"
                 raise KubeletUnavailable(with_hint(told)) from error

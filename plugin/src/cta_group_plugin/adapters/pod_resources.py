@@ -8,6 +8,7 @@ import grpc.aio
 
 from cta_group_core.errors import InvalidText
 from cta_group_core.ids import UUID_TEXTS, GroupId
+from cta_group_plugin.calls import cancellable
 from cta_group_plugin.errors import KubeletUnavailable
 from cta_group_plugin.kubelet_api import podresources_v1_pb2 as api
 from cta_group_plugin.kubelet_api.podresources_v1_pb2_grpc import PodResourcesListerStub
@@ -42,7 +43,7 @@ class KubeletPodResources:
     async def account(self) -> Account:
         """Ask kubelet. Raises KubeletUnavailable naming the socket."""
         try:
-            answer = await self._stub.List(api.ListPodResourcesRequest(), timeout=_TIMEOUT_SECONDS)
+            answer = await cancellable(self._stub.List(api.ListPodResourcesRequest(), timeout=_TIMEOUT_SECONDS))
         except grpc.aio.AioRpcError as error:
             raise self._unavailable("List", error) from error
         return account_of(answer, self._resource_name, self._meaning_of)
@@ -53,8 +54,8 @@ class KubeletPodResources:
         Before Kubernetes 1.23, and with the question switched off, kubelet does not tell.
         """
         try:
-            answer = await self._stub.GetAllocatableResources(
-                api.AllocatableResourcesRequest(), timeout=_TIMEOUT_SECONDS
+            answer = await cancellable(
+                self._stub.GetAllocatableResources(api.AllocatableResourcesRequest(), timeout=_TIMEOUT_SECONDS)
             )
         except grpc.aio.AioRpcError as error:
             raise self._unavailable("GetAllocatableResources", error) from error

@@ -8,6 +8,7 @@ import grpc.aio
 
 from cta_group_core.ids import GpuUuid
 from cta_group_plugin.adapters.supervisor_states import decoded_state
+from cta_group_plugin.calls import cancellable
 from cta_group_plugin.ports import MpsDemand, MpsState
 from cta_group_plugin.sockets import with_hint
 from cta_group_plugin.supervisor_api import supervisor_pb2 as api
@@ -43,7 +44,7 @@ class SupervisorClient:
             ],
         )
         try:
-            reply = await self._stub.Sync(request, timeout=_TIMEOUT_SECONDS)
+            reply = await cancellable(self._stub.Sync(request, timeout=_TIMEOUT_SECONDS))
         except grpc.aio.AioRpcError as error:
             told = f"{self._socket} does not answer: {error.code().name}: {error.details()}"
             reason = with_hint(f"the MPS supervisor at {told}")

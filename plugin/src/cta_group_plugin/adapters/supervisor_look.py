@@ -8,6 +8,7 @@ import grpc.aio
 
 from cta_group_core.ids import GpuUuid
 from cta_group_plugin.adapters.supervisor_states import decoded_state
+from cta_group_plugin.calls import cancellable
 from cta_group_plugin.errors import MpsUnavailable
 from cta_group_plugin.ports import MpsState
 from cta_group_plugin.sockets import with_hint
@@ -22,7 +23,7 @@ async def look_at_supervisor(path: Path) -> Mapping[GpuUuid, MpsState]:
     options = [("grpc.default_authority", "localhost")]
     async with grpc.aio.insecure_channel(f"unix://{path}", options=options) as channel:
         try:
-            reply = await MpsSupervisorStub(channel).Look(api.LookRequest(), timeout=_TIMEOUT_SECONDS)
+            reply = await cancellable(MpsSupervisorStub(channel).Look(api.LookRequest(), timeout=_TIMEOUT_SECONDS))
         except grpc.aio.AioRpcError as error:
             told = f"{path}: Look failed: {error.code().name}: {error.details()}"
             raise MpsUnavailable(with_hint(told)) from error

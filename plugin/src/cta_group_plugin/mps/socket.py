@@ -12,6 +12,7 @@ from typing import Final, NoReturn
 
 import grpc.aio
 
+from cta_group_plugin.calls import cancellable
 from cta_group_plugin.errors import BadSetting
 from cta_group_plugin.logs import EventLog
 from cta_group_plugin.mps.service import SupervisorService
@@ -86,5 +87,5 @@ class _Served:
     async def end(self) -> None:
         """Serve no more, and remove the socket."""
         if self._server:
-            await self._server.stop(_GRACE_SECONDS)  # removes the socket too
+            await cancellable(self._server.stop(_GRACE_SECONDS))  # removes the socket too
         self._server = None

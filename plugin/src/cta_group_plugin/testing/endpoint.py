@@ -7,6 +7,7 @@ from typing import Self
 
 import grpc.aio
 
+from cta_group_plugin.calls import cancellable
 from cta_group_plugin.kubelet_api import deviceplugin_v1beta1_pb2 as api
 from cta_group_plugin.kubelet_api.deviceplugin_v1beta1_pb2_grpc import DevicePluginStub
 
@@ -31,7 +32,7 @@ class PluginEndpoint:
         options = [("grpc.default_authority", "localhost"), ("grpc.use_local_subchannel_pool", 1)]
         channel = grpc.aio.insecure_channel(f"unix://{socket}", options=options)
         endpoint = cls(socket, channel, on_change)
-        await endpoint.stub.GetDevicePluginOptions(api.Empty(), timeout=10)
+        await cancellable(endpoint.stub.GetDevicePluginOptions(api.Empty(), timeout=10))
         endpoint._listening = asyncio.create_task(endpoint._listen())
         return endpoint
 

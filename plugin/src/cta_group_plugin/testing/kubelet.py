@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Self
 import grpc.aio
 
 from cta_group_core.names import DEFAULT_RESOURCE_NAME
+from cta_group_plugin.calls import cancellable
 from cta_group_plugin.kubelet_api import deviceplugin_v1beta1_pb2 as api
 from cta_group_plugin.kubelet_api.deviceplugin_v1beta1_pb2_grpc import (
     RegistrationServicer,
@@ -86,7 +87,7 @@ class FakeKubelet:
             await self.endpoint.close()
             self.endpoint = None
         for server in self._servers:
-            await server.stop(None)
+            await cancellable(server.stop(None))
         self._servers.clear()
 
     async def restart(self) -> None:
