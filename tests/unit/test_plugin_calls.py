@@ -41,7 +41,7 @@ async def test_a_cancellation_is_not_lost_with_the_answer(call: Callable[[], Awa
 async def test_a_deadline_is_not_lost_with_the_answer() -> None:
     """A deadline cancels too, and is told as one."""
     with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0):
+        async with asyncio.timeout(0):  # it is to pass
             await cancellable(lately())
 
 
