@@ -11,6 +11,7 @@ import pytest
 
 from cluster_harness.api_client import ApiClient
 from cluster_harness.errors import ApiError
+from cluster_harness.waiting import PATIENCE_SECONDS
 from cta_group_operator.adapters.connection import load_connection
 from cta_group_operator.adapters.kube import KubeClient
 from cta_group_operator.errors import Conflict
@@ -25,7 +26,6 @@ _STEPS, _MOST_STEPS = 24, 240
 _STRICT_LOOKS = 10
 """So many at least; where chance makes quotas too small for their pods most of the time it takes more steps."""
 _STEPS_TO_SETTLE = 6
-_SETTLE_SECONDS = 180.0
 _EIGHTS = (0, 16, 32, 64, 96, 128)
 
 
@@ -120,7 +120,7 @@ class Trial:
 
     async def settle(self, *, writes_of_each: int = 1000) -> None:
         """Let operators run until there is nothing left to write, and everything is as it must be."""
-        deadline = time.monotonic() + _SETTLE_SECONDS
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while await self.operate(writes_of_each) or not self._is_settled():
             assert time.monotonic() < deadline, f"not settled: {self.watcher.limits()}"
             await asyncio.sleep(0.05)
@@ -184,7 +184,9 @@ def chance() -> random.Random:
 
 
 # Operators end between two writes here; connections that one had open then may be left to the garbage collector.
-@pytest.mark.filterwarnings("ignore:Exception ignored in:pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings(
+    "ignore:Exception ignored in. <(socket|function _SelectorTransport):pytest.PytestUnraisableExceptionWarning"
+)
 @pytest.mark.usefixtures("kinds")
 def test_sums_hold_at_every_step(api: ApiClient, operator_kubeconfig: Path, chance: random.Random) -> None:
     """No write makes a sum too large, no limit falls below its use, and an operator that is left alone finishes."""

@@ -13,11 +13,10 @@ import pytest
 
 from admission_pods import H100, server_pod
 from admission_running import Conversation, local_endpoint, patch_of
+from cluster_harness.waiting import PATIENCE_SECONDS
 from conditions import until
 from cta_group_core.vllm.gpu import GpuKind
 from cta_group_operator.admission.pod import Spec
-
-DEADLINE_SECONDS = 180.0
 
 
 def asked_in_this_thread(conversation: Conversation) -> str:
@@ -26,7 +25,7 @@ def asked_in_this_thread(conversation: Conversation) -> str:
     asked = {"uid": "u-1", "kind": {"kind": "Pod"}, "object": server_pod("m")}
     review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": asked}
     connection = http.client.HTTPSConnection(
-        "127.0.0.1", conversation.server.port, timeout=DEADLINE_SECONDS, context=trust
+        "127.0.0.1", conversation.server.port, timeout=PATIENCE_SECONDS, context=trust
     )
     try:
         connection.request("POST", "/mutate", json.dumps(review), {"Content-Type": "application/json"})
@@ -43,7 +42,7 @@ class SlowFacts:
 
     def kinds(self, spec: Spec) -> Collection[GpuKind]:
         """Wait, and know of no GPU."""
-        assert self.known.wait(DEADLINE_SECONDS), spec
+        assert self.known.wait(PATIENCE_SECONDS), spec
         return ()
 
 

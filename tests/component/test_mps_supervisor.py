@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from cluster_harness.waiting import PATIENCE_SECONDS
 from cta_group_plugin.adapters.driver_root import driver_words
 from cta_group_plugin.adapters.simulated_compute_modes import SimulatedComputeModes
 from cta_group_plugin.ports import MpsState
@@ -105,7 +106,7 @@ async def test_a_daemon_that_always_crashes_is_tried_less_and_less(
     mps_node.fail(ONE, "crash")
     supervisor = await supervisors.start()
     reasons: set[str] = set()
-    async with asyncio.timeout(180):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not any("1 s after" in reason for reason in reasons):
             state = (await supervisor.sync([share(ONE)]))[ONE]
             assert not state.ready

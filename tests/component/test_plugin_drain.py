@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from cluster_harness.waiting import PATIENCE_SECONDS
 from cta_group_core.names import CONDITION_REGISTERED
 from cta_group_plugin.app import serve
 from cta_group_plugin.report import ConditionReport
@@ -30,7 +31,7 @@ def registered(node: FakeNode) -> ConditionReport | None:
 
 async def until_published(node: FakeNode, status: str) -> ConditionReport:
     """Wait until the condition has that status."""
-    async with asyncio.timeout(180):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while (told := registered(node)) is None or told.status != status:  # noqa: ASYNC110 - the fake has no event
             await asyncio.sleep(0.01)
     return told

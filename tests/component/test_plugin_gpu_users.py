@@ -10,6 +10,7 @@ import pytest
 
 import conditions
 from busy_node import BusyNode
+from cluster_harness.waiting import PATIENCE_SECONDS
 from cta_group_core.health.state import HealthRules
 from cta_group_core.ids import GroupId
 from cta_group_plugin.pod_events import PodEvent
@@ -150,7 +151,7 @@ async def test_a_container_that_waits_starts_as_soon_as_the_memory_is_back(busy:
         await until(lambda: len(busy.node.gpus.asked) > asked + 6)
         assert not starting.done()
         busy.runs(GPU, NEIGHBOUR)
-        async with asyncio.timeout(180):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             await starting
 
 
@@ -196,7 +197,7 @@ async def test_a_driver_that_hangs_stops_nobody(busy: BusyNode) -> None:
         admitted = await full_gpu(busy, kubelet)
         stuck = busy.node.gpus.stuck[GPU] = threading.Event()
         try:
-            async with asyncio.timeout(180):
+            async with asyncio.timeout(PATIENCE_SECONDS):
                 await kubelet.start_container(admitted)
         finally:
             stuck.set()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster_harness.waiting import PATIENCE_SECONDS
 from cta_group_core.health.evidence import Epoch
 from cta_group_core.health.inputs import PollOk, XidSeen
 from cta_group_core.health.state import Phase
@@ -46,7 +47,7 @@ class Node:
 
     async def until_written(self, words: str) -> None:
         """Wait until the record has these words."""
-        async with asyncio.timeout(180):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while words not in self.text():  # noqa: ASYNC110 - a file tells nobody
                 await asyncio.sleep(0.01)
 
@@ -70,7 +71,7 @@ def node(tmp_path: Path) -> Node:
 
 async def phase_of(state: NodeState, phase: Phase | None) -> None:
     """Wait until the first GPU is in a phase; ``None``: healthy."""
-    async with asyncio.timeout(180):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         view = state.view
         while (view.faults[A].phase if A in view.faults else None) is not phase:
             view = await state.change_after(view)
@@ -110,7 +111,7 @@ async def test_new_load_of_the_driver_is_less_than_a_boot(node: Node) -> None:
         state.observe({A: (XidSeen(79),), B: (XidSeen(48),)})
         await node.until_written("XID 48")
         node.marks = Epoch(boot_id="b1", driver_load="d2")
-        async with asyncio.timeout(180):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             view = state.view
             while view.faults[B].phase is not Phase.RECOVERING:
                 view = await state.change_after(view)
@@ -134,7 +135,7 @@ async def test_person_leaves_a_file(node: Node, word: str, phase: Phase | None) 
     await broken(node)
     async with node.process() as (state, _):
         (node.folder / REPAIRED).write_text(word)
-        async with asyncio.timeout(180):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while (node.folder / REPAIRED).exists():  # noqa: ASYNC110 - a file tells nobody
                 await asyncio.sleep(0.01)
         await phase_of(state, phase or Phase.UNHEALTHY)
@@ -174,7 +175,7 @@ async def test_folder_that_cannot_be_written_costs_only_the_memory(node: Node) -
     node.folder.parent.joinpath("state").write_text("in the way")
     async with node.process() as (state, _):
         state.observe({A: (XidSeen(48),)})
-        async with asyncio.timeout(180):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while node.failures < 2:  # noqa: ASYNC110 - the thread that writes tells nobody
                 await asyncio.sleep(0.01)
         assert state.view.faults[A].phase is Phase.UNHEALTHY
@@ -199,7 +200,7 @@ async def test_full_disk_leaves_the_old_record(node: Node) -> None:
     full.symlink_to("/dev/full")
     async with node.process() as (state, _):
         state.observe({B: (XidSeen(48),)})
-        async with asyncio.timeout(180):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while not node.failures:  # noqa: ASYNC110 - the thread that writes tells nobody
                 await asyncio.sleep(0.01)
         assert node.text_at_failure == before

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 import pytest
 from prometheus_client import CollectorRegistry
 
+from cluster_harness.waiting import PATIENCE_SECONDS
 from cta_group_plugin.errors import BadSetting, DriverAbsent
 from cta_group_plugin.probes import ProbeChecks, ProbeServer, on_loop
 from cta_group_plugin.testing import Ask
@@ -41,7 +42,7 @@ async def get(address: str, path: str) -> tuple[int, str]:
         except OSError:
             return None
 
-    async with asyncio.timeout(180):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while (answer := await asyncio.to_thread(ask)) is None:
             pass
     return answer
@@ -59,7 +60,7 @@ async def test_plugin_without_kubelet_is_live_and_not_ready(node: FakeNode, addr
     """It waits, and says for what."""
     async with plugin_on(node, metrics_address=address):
         assert (await get(address, "/healthz"))[0] == 200
-        async with asyncio.timeout(180):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while "kubelet.sock is not there" not in (answer := await get(address, "/readyz"))[1]:
                 assert answer[0] == 503
         assert answer[0] == 503
@@ -68,7 +69,7 @@ async def test_plugin_without_kubelet_is_live_and_not_ready(node: FakeNode, addr
 async def test_node_without_driver_is_ready(node: FakeNode, address: str) -> None:
     """Mixed clusters run the plugin everywhere: a node without GPUs is idle, not broken."""
     node.gpus.open_problem = DriverAbsent("no driver here")
-    async with plugin_on(node, metrics_address=address), asyncio.timeout(180):
+    async with plugin_on(node, metrics_address=address), asyncio.timeout(PATIENCE_SECONDS):
         while (await get(address, "/readyz"))[0] != 200:
             pass
 
@@ -92,7 +93,7 @@ async def test_metrics_follow_the_pods(node: FakeNode, address: str) -> None:
 
 async def metrics_with(address: str, series: str) -> str:
     """Return the metrics once a series is among them."""
-    async with asyncio.timeout(180):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while series not in (text := (await get(address, "/metrics"))[1]):
             pass
     return text
@@ -100,7 +101,7 @@ async def metrics_with(address: str, series: str) -> str:
 
 async def metrics_without(address: str, series: str) -> str:
     """Return the metrics once a series is gone."""
-    async with asyncio.timeout(180):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while series in (text := (await get(address, "/metrics"))[1]):
             pass
     return text

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster_harness.waiting import PATIENCE_SECONDS
 from conditions import until
 from cta_group_plugin.app import serve
 from cta_group_plugin.errors import DriverGone
@@ -154,7 +155,7 @@ async def test_driver_that_is_gone_ends_the_process(node: FakeNode) -> None:
         await kubelet.until(has_all_devices)
         node.gpus.shown = DriverGone("the driver was unloaded")
         node.gpus.push(GpuEvent(GpuEventKind.LOST, None))
-        assert await asyncio.wait_for(running, 180) == 1
+        assert await asyncio.wait_for(running, PATIENCE_SECONDS) == 1
         await kubelet.until(lambda kubelet: "Healthy" not in kubelet.devices.values())
 
 
@@ -206,7 +207,7 @@ async def test_process_without_a_descriptor_left_is_back_with_the_next_one() -> 
             await kubelet.stop()
             await kubelet.start()
             before = ticks_used(plugin.pid)
-            async with asyncio.timeout(180):
+            async with asyncio.timeout(PATIENCE_SECONDS):
                 while ticks_used(plugin.pid) == before:  # noqa: ASYNC110 - it has looked at the new kubelet by then
                     await asyncio.sleep(0.01)
             resource.prlimit(plugin.pid, resource.RLIMIT_NOFILE, (soft, hard))

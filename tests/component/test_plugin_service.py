@@ -8,6 +8,7 @@ import grpc
 import grpc.aio
 import pytest
 
+from cluster_harness.waiting import PATIENCE_SECONDS
 from cta_group_core.links import Closeness
 from cta_group_plugin.kubelet_api import deviceplugin_v1beta1_pb2 as api
 from cta_group_plugin.ports import GpuEvent, GpuEventKind, whole_demand
@@ -181,7 +182,7 @@ async def test_pod_that_comes_while_every_gpu_is_held_back_waits(kubelet: FakeKu
     (first,) = await kubelet.admit(pod("a"), [Ask("main", 8)])
     for index in (7, 6, 5, 4, 3, 2, 1, 0):
         node.gpus.push(GpuEvent(GpuEventKind.XID, uuid_of(index), xid=123456))
-    async with asyncio.timeout(180):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while await starts(kubelet, first):
             pass
     (second,) = await kubelet.admit(pod("b"), [Ask("main", 1024 - 128)])

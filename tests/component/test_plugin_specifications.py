@@ -12,6 +12,7 @@ from pathlib import Path
 import grpc.aio
 import pytest
 
+from cluster_harness.waiting import PATIENCE_SECONDS
 from cta_group_plugin.adapters.cdi_files import CdiFiles
 from cta_group_plugin.answers import CdiRules
 from cta_group_plugin.assembly import rules_of
@@ -139,7 +140,7 @@ async def test_file_system_that_hangs_is_a_reason_and_no_block() -> None:
             await keeper.ensure(offer.served)
     finally:
         folder.let_go.set()
-    async with asyncio.timeout(180):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not await ensured(keeper, offer.served):  # noqa: ASYNC110 - it tells when asked
             await asyncio.sleep(0.01)
 

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from background import in_background
+from cluster_harness.waiting import PATIENCE_SECONDS
 from cta_group_core.names import DEFAULT_RESOURCE_NAME
 from cta_group_plugin.allocator import Allocator
 from cta_group_plugin.ceilings import CeilingKeeper
@@ -81,7 +82,7 @@ async def left_behind(folder: Path, streams: CountedStreams, before: dict[str, i
         return {kind: now[kind] - count for kind, count in before.items() if now[kind] > count}
 
     with suppress(TimeoutError):
-        async with asyncio.timeout(180):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while more():  # noqa: ASYNC110 - nobody tells
                 await asyncio.sleep(0.01)
     return more()

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 import grpc.aio
 import pytest
 
+from cluster_harness.waiting import PATIENCE_SECONDS
 from cta_group_plugin.gpu_choice import GpuChoice, parse_names
 from cta_group_plugin.settings import HealthSettings
 from cta_group_plugin.testing import Ask
@@ -33,7 +34,7 @@ async def test_gpu_of_another_plugin_is_never_offered(node: FakeNode) -> None:
     async with registered_plugin(node, health=FAST, publish=True) as kubelet:
         assert len(kubelet.devices) == 896
         assert not [text for text in kubelet.devices if text.startswith(uuid_of(3))]
-        async with asyncio.timeout(180):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while not node.api.applied or not node.api.applied[-1].gpus:  # noqa: ASYNC110 - a fake tells nobody
                 await asyncio.sleep(0.01)
         assert "serves this GPU as nvidia.com/gpu" in (node.api.applied[-1].gpus[3].withheld or "")

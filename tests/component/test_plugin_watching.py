@@ -9,6 +9,7 @@ from dataclasses import replace
 import grpc.aio
 import pytest
 
+from cluster_harness.waiting import PATIENCE_SECONDS
 from cta_group_core.ids import GroupId
 from cta_group_plugin.app import serve
 from cta_group_plugin.errors import DriverError, DriverGone
@@ -54,7 +55,7 @@ def unhealthy(kubelet: FakeKubelet) -> Counter[int]:
 
 async def published(node: FakeNode, condition: Callable[[tuple[GpuReport, ...]], bool]) -> None:
     """Wait until the node's object tells something of its GPUs."""
-    async with asyncio.timeout(180):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not (node.api.applied and condition(node.api.applied[-1].gpus)):  # noqa: ASYNC110 - a fake tells nobody
             await asyncio.sleep(0.01)
 
@@ -96,7 +97,7 @@ async def test_fatal_xid_lasts_while_the_gpu_answers(kubelet: FakeKubelet, node:
     node.gpus.push(GpuEvent(GpuEventKind.XID, uuid_of(0), xid=48))
     await kubelet.until(lambda kubelet: unhealthy(kubelet) == {0: 128})
     asked = len(node.gpus.asked)
-    async with asyncio.timeout(180):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while len(node.gpus.asked) < asked + 5 * 24:  # noqa: ASYNC110 - a fake tells nobody
             await asyncio.sleep(0.01)
     assert unhealthy(kubelet) == {0: 128}
@@ -113,7 +114,7 @@ async def test_storm_of_xids_hurts_one_gpu_and_floods_nobody(kubelet: FakeKubele
     await kubelet.until(lambda kubelet: unhealthy(kubelet) == {3: 128})
     (container,) = await kubelet.admit(pod("a"), [Ask("main", 32)])
     await kubelet.start_container(container)
-    async with asyncio.timeout(180):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not node.gpus.is_quiet:  # noqa: ASYNC110 - a fake tells nobody
             await asyncio.sleep(0.01)
     assert unhealthy(kubelet) == {3: 128}
@@ -147,7 +148,7 @@ async def test_gpu_of_which_calls_hang_is_left_alone(kubelet: FakeKubelet, node:
     # One poll may have been on its way.
     for _ in range(2):
         node.gpus.asked.clear()
-        async with asyncio.timeout(180):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while Counter(node.gpus.asked)[uuid_of(7)] < 6:  # noqa: ASYNC110 - a fake tells nobody
                 await asyncio.sleep(0.01)
     assert uuid_of(1) not in node.gpus.asked
@@ -157,7 +158,7 @@ async def test_gpu_of_which_calls_hang_is_left_alone(kubelet: FakeKubelet, node:
 async def test_driver_that_fails_to_list_changes_nothing(kubelet: FakeKubelet, node: FakeNode) -> None:
     """What the driver said before stands; the node's condition says that it is not known any more."""
     node.gpus.shown = DriverError("Unknown Error")
-    async with asyncio.timeout(180):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while not any(told.reason == "DriverDoesNotAnswer" for told in node.api.applied[-1].conditions):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     assert not unhealthy(kubelet)
@@ -212,7 +213,7 @@ async def test_container_of_a_suspect_gpu_waits_and_then_starts(node: FakeNode) 
 
 async def until_started(kubelet: FakeKubelet, container: Admitted) -> None:
     """Start a container again and again, as kubelet does, until it may."""
-    async with asyncio.timeout(180):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             try:
                 return await kubelet.start_container(container)
@@ -235,8 +236,8 @@ async def test_plugin_ends_at_once_though_a_question_hangs(node: FakeNode) -> No
     """Stopping waits for no thread that may never come back."""
     stuck = node.gpus.stuck[uuid_of(0)] = threading.Event()
     try:
-        async with asyncio.timeout(180), node.kubelet(), plugin_on(node, health=FAST):
-            async with asyncio.timeout(180):
+        async with asyncio.timeout(PATIENCE_SECONDS), node.kubelet(), plugin_on(node, health=FAST):
+            async with asyncio.timeout(PATIENCE_SECONDS):
                 while not node.gpus.asked:  # noqa: ASYNC110 - a fake tells nobody
                     await asyncio.sleep(0.01)
     finally:

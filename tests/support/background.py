@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
+from cluster_harness.waiting import PATIENCE_SECONDS
 from cta_group_plugin.state import NodeState, NodeView
 
 
@@ -25,7 +26,7 @@ async def _run(part: Callable[[], Awaitable[object]]) -> object:
 
 
 async def until_view(
-    state: NodeState, condition: Callable[[NodeView], object], *, deadline_seconds: float = 180.0
+    state: NodeState, condition: Callable[[NodeView], object], *, deadline_seconds: float = PATIENCE_SECONDS
 ) -> NodeView:
     """Wait until the view satisfies ``condition`` and return it; raises TimeoutError."""
     view = state.view

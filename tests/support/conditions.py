@@ -3,8 +3,12 @@
 import asyncio
 from collections.abc import Callable
 
+from cluster_harness.waiting import PATIENCE_SECONDS
 
-async def until(is_true: Callable[[], object], what: str = "what is waited for", seconds: float = 180.0) -> None:
+
+async def until(
+    is_true: Callable[[], object], what: str = "what is waited for", seconds: float = PATIENCE_SECONDS
+) -> None:
     """Wait until a condition holds; raises TimeoutError, which names ``what``, after the deadline."""
     try:
         async with asyncio.timeout(seconds):

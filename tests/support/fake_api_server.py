@@ -10,6 +10,8 @@ from typing import Any
 
 from aiohttp import web
 
+from cluster_harness.waiting import PATIENCE_SECONDS
+
 
 @dataclass
 class FakeApiServer:
@@ -80,7 +82,7 @@ class FakeApiServer:
 
     async def until_requests(self, count: int) -> None:
         """Wait until so many requests came."""
-        async with asyncio.timeout(180), self._changed:
+        async with asyncio.timeout(PATIENCE_SECONDS), self._changed:
             await self._changed.wait_for(lambda: len(self.requests) >= count)
 
     def _answer(self, name: str, is_status: bool, body: dict[str, Any]) -> web.Response:  # noqa: FBT001

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from cluster_harness.control_plane import ControlPlane
+from cluster_harness.waiting import PATIENCE_SECONDS
 
 _KUBECTL = Path(__file__).resolve().parents[2] / ".venv" / "bin" / "kubectl"
-_TIMEOUT_SECONDS = 180.0
 
 
 class Kubectl:
@@ -43,7 +43,7 @@ class Kubectl:
             capture_output=True,
             text=True,
             check=False,
-            timeout=_TIMEOUT_SECONDS,
+            timeout=PATIENCE_SECONDS,
         )
 
     def apply(self, *objects: dict[str, Any], manager: str = "tests", extra: Sequence[str] = ()) -> str:

@@ -7,8 +7,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
+from cluster_harness.waiting import PATIENCE_SECONDS
+
 _CHUNK_BYTES = 65536
-_END_SECONDS = 180.0
 T = TypeVar("T")
 
 
@@ -39,7 +40,7 @@ class LossyProxy:
     def __exit__(self, *_: object) -> None:
         self._await(self._end())
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(_END_SECONDS)
+        self._thread.join(PATIENCE_SECONDS)
         self._loop.close()
 
     def open_connections(self) -> int:
@@ -103,10 +104,10 @@ class LossyProxy:
     def _call(self, action: Callable[[], T]) -> T:
         done: Future[T] = Future()
         self._loop.call_soon_threadsafe(lambda: done.set_result(action()))
-        return done.result(_END_SECONDS)
+        return done.result(PATIENCE_SECONDS)
 
     def _await(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(_END_SECONDS)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE_SECONDS)
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

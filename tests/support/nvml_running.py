@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cluster_harness.waiting import PATIENCE_SECONDS
 from cta_group_plugin.ports import PodDevices
 from cta_group_plugin.testing import FakeKubelet
 from fake_api_server import FakeApiServer, fake_api_server
@@ -57,7 +58,7 @@ class NvmlNode:
         found = next(each for each in self.status()["conditions"] if each["type"] == kind)
         return found["status"], found["reason"], found["message"]
 
-    async def until(self, told: Callable[["NvmlNode"], bool], *, deadline_seconds: float = 180.0) -> None:
+    async def until(self, told: Callable[["NvmlNode"], bool], *, deadline_seconds: float = PATIENCE_SECONDS) -> None:
         """Wait until the object says something."""
         async with asyncio.timeout(deadline_seconds):
             while not (self.status() and told(self)):  # noqa: ASYNC110 - another process brings it about
@@ -66,7 +67,8 @@ class NvmlNode:
     async def until_groups(self, count: int) -> None:
         """Wait until kubelet may give out that many groups."""
         await self.kubelet.until(
-            lambda kubelet: sum(told == "Healthy" for told in kubelet.devices.values()) == count, deadline_seconds=60.0
+            lambda kubelet: sum(told == "Healthy" for told in kubelet.devices.values()) == count,
+            deadline_seconds=PATIENCE_SECONDS,
         )
 
 

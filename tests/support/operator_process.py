@@ -9,11 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from cluster_harness.waiting import wait_for
+from cluster_harness.waiting import PATIENCE_SECONDS, wait_for
 from http_probe import fetch, free_address
 
-_END_SECONDS = 180.0
-_START_SECONDS = 180.0
 """Longer than a lease of one that was killed, and than Python takes to start on a busy machine."""
 
 
@@ -76,14 +74,14 @@ class OperatorProcess:
             assert self.process.poll() is None, self.log
             return self.leads
 
-        wait_for(leads, "the operator to lead", _START_SECONDS)
+        wait_for(leads, "the operator to lead")
 
     def end(self, how: signal.Signals = signal.SIGTERM) -> int:
         """End it by a signal and return its exit status; safe to call twice."""
         if self.process.poll() is None:
             self.process.send_signal(how)
         try:
-            return self.process.wait(_END_SECONDS)
+            return self.process.wait(PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()

@@ -13,9 +13,9 @@ from cluster_harness.binaries import ensure_control_plane_binaries
 from cluster_harness.control_plane import ControlPlane
 from cluster_harness.errors import ApiError
 from cluster_harness.probes import LOOPBACK, free_ports
+from cluster_harness.waiting import PATIENCE_SECONDS
 
 _LOOK_SECONDS = 0.2
-_END_SECONDS = 180.0
 
 
 @contextmanager
@@ -40,7 +40,7 @@ def second_scheduler(control_plane: ControlPlane, name: str, folder: Path) -> It
     finally:
         process.terminate()
         try:
-            process.wait(_END_SECONDS)
+            process.wait(PATIENCE_SECONDS)
         finally:
             process.kill()
             process.wait()

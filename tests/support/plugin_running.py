@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from cluster_harness.waiting import PATIENCE_SECONDS
 from cta_group_plugin.app import serve
 from cta_group_plugin.edges import Edges
 from cta_group_plugin.gpu_source import Processes
@@ -88,7 +89,7 @@ async def plugin_on(node: FakeNode, **changed: object) -> AsyncIterator[None]:
         yield
     finally:
         stopping.set()
-        async with asyncio.timeout(180):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             code = await running
     assert code == 0
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from cluster_harness.waiting import PATIENCE_SECONDS
 from cta_group_core.ids import GpuUuid
 from cta_group_plugin.mps.timing import Timing
 from cta_group_plugin.settings import MpsSettings
@@ -115,7 +116,9 @@ def simulated_node() -> Iterator[SimulatedNode]:
             node.kill_daemons()
 
 
-async def eventually(is_true: Callable[[], bool | Awaitable[bool]], what: str, seconds: float = 180.0) -> None:
+async def eventually(
+    is_true: Callable[[], bool | Awaitable[bool]], what: str, seconds: float = PATIENCE_SECONDS
+) -> None:
     """Wait until the condition holds; fail with ``what`` when it does not in time."""
     try:
         async with asyncio.timeout(seconds):

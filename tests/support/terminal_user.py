@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from cluster_harness.control_plane import ControlPlane
+from cluster_harness.waiting import PATIENCE_SECONDS
 
 BIN = Path(sys.executable).parent
-_TIMEOUT_SECONDS = 180.0
 
 
 class Person:
@@ -27,7 +27,7 @@ class Person:
     def types(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a command line and return how it ended and what it printed."""
         return subprocess.run(
-            words, env=self._environment, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False
+            words, env=self._environment, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False
         )
 
     def asks(self, *words: str) -> tuple[int, Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from cluster_harness import release
 from cluster_harness.cluster import Cluster
 from cluster_harness.tools import Ended, Tools
-from cluster_harness.waiting import wait_for
+from cluster_harness.waiting import PATIENCE_SECONDS, wait_for
 from cta_group_core.names import GATE_PLACEMENT
 from mps_on_node import MPS_ROOT, NodeDaemons
 from rehearsing import wait_gated
@@ -16,7 +16,6 @@ from team import RESOURCE, Team, allocatable
 RUNNING = ("running-0", "running-1")
 WAITING = ("waiting-0", "waiting-1", "waiting-2")
 ONE_H100 = 128
-_TIMEOUT_SECONDS = 180.0
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ class Doomed:
 
     def uninstall(self, *more: str, program: str = "helm") -> Ended:
         """Uninstall the release as a person does; whatever it says, it has ended within its timeout."""
-        place = ("--namespace", release.NAMESPACE, "--timeout", f"{_TIMEOUT_SECONDS:g}s")
+        place = ("--namespace", release.NAMESPACE, "--timeout", f"{PATIENCE_SECONDS:g}s")
         return self.tools.attempt(program, "uninstall", release.NAME, *place, *more)
 
     def wait_gone(self) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cluster_harness.waiting import PATIENCE_SECONDS
 from cta_group_operator.errors import LeadershipLost, TaskEnded
 from cta_group_operator.leading import Loop, lead, never_ending
 
@@ -131,5 +132,5 @@ async def test_a_task_that_was_cancelled_by_nobody_is_told() -> None:
             group.create_task(working())
 
     with pytest.raises(ExceptionGroup) as ended:
-        await asyncio.wait_for(group_of(cancelled()), 180)
+        await asyncio.wait_for(group_of(cancelled()), PATIENCE_SECONDS)
     assert ended.group_contains(TaskEnded, match="'lead' was cancelled, which nobody asked for")

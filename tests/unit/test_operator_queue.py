@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import pytest
 
+from cluster_harness.waiting import PATIENCE_SECONDS
 from conditions import until
 from cta_group_operator.clock import SystemClock
 from cta_group_operator.errors import ApiUnavailable, LeadershipLost
@@ -20,7 +21,7 @@ async def run_until(queue: WorkQueue[str], done: asyncio.Event) -> None:
     """Run a queue until ``done`` is set; TimeoutError when it never is."""
     task = asyncio.ensure_future(queue.run())
     try:
-        await asyncio.wait_for(done.wait(), 180)
+        await asyncio.wait_for(done.wait(), PATIENCE_SECONDS)
     finally:
         task.cancel()
         with suppress(asyncio.CancelledError):

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
+from cluster_harness.waiting import PATIENCE_SECONDS
 from cta_group_core.ids import GpuUuid
 from cta_group_plugin.driver_threads import Asker
 from cta_group_plugin.errors import DriverError
@@ -137,7 +138,7 @@ async def test_a_gpu_is_looked_at_a_moment_after_a_start() -> None:
     for _ in range(3):
         await keeper.until_memory_is_back(gpus[:1], since=0.0)
     assert asked == [GPU] * 3
-    async with asyncio.timeout(180):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         await seen.wait()
     keeper.end()
     asker.end()

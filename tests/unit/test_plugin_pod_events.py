@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from background import in_background
+from cluster_harness.waiting import PATIENCE_SECONDS
 from cta_group_core.health.inputs import FoundAgain, Lost, PollOk, Suspected, XidSeen
 from cta_group_core.ids import GroupId
 from cta_group_plugin.errors import ApiRefused, ApiUnavailable
@@ -42,7 +43,7 @@ class Listener:
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait for something that the teller brings about."""
-        async with asyncio.timeout(180):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while not condition():  # noqa: ASYNC110 - a fake tells nobody
                 await asyncio.sleep(0.001)
 

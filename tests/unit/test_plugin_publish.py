@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 
 from background import in_background
+from cluster_harness.waiting import PATIENCE_SECONDS
 from cta_group_core.health.inputs import XidSeen
 from cta_group_plugin.errors import ApiUnavailable
 from cta_group_plugin.metrics import Metrics
@@ -47,7 +48,7 @@ class WatchedApi:
 
     async def until_attempts(self, count: int) -> None:
         """Wait until so many writes were tried."""
-        async with asyncio.timeout(180), self._attempted:
+        async with asyncio.timeout(PATIENCE_SECONDS), self._attempted:
             await self._attempted.wait_for(lambda: self.attempts >= count)
 
 

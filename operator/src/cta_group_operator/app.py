@@ -57,7 +57,7 @@ def run(settings: Settings) -> int:
     pauses.keep_short()
     try:
         asyncio.run(_run(settings, connection))
-    except BaseExceptionGroup as group:
+    except BaseExceptionGroup as group:  # the way in which every part ends, a signal too: each has its exit code
         return exit_code(list(leaves(group)))
     return 1
 

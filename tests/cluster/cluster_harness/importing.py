@@ -13,7 +13,6 @@ from cluster_harness.waiting import wait_for
 
 NAMESPACE = "k8s.io"
 """Where the kubelet's containerd looks for images."""
-_START_SECONDS = 180.0
 _END_SECONDS = 30.0
 _LOG_CHARACTERS = 4000
 # Pods are none of its business, and two of its plugins make folders at fixed places of the machine.
@@ -60,7 +59,7 @@ def _containerd(binaries: NodeBinaries, root: Path, state: Path) -> Iterator[str
         return process.poll() is not None or _ctr(binaries, address, "version").returncode == 0
 
     try:
-        wait_for(answers, "containerd to answer", _START_SECONDS)
+        wait_for(answers, "containerd to answer")
         yield address
     except (BuildError, DeadlineError) as error:
         raise BuildError(f"{error}\n{log.read_text(errors='replace')[-_LOG_CHARACTERS:]}") from error

@@ -18,7 +18,6 @@ from cluster_harness.state_folder import DETACH, WARDEN_PID
 from cluster_harness.waiting import wait_for
 
 _PACKAGE_ROOT = Path(__file__).resolve().parent.parent
-_START_SECONDS = 180.0
 _END_SECONDS = 120.0
 """Both are far more than it takes: several clusters may start and end at once on two cores."""
 _GOGC = "400"
@@ -107,7 +106,7 @@ class Machine:
         self._warden = None
 
     def _wait_for_supervisor(self, log: IO[bytes]) -> None:
-        wait_for(lambda: self.control.answers() or self._is_over(), "start of the warden", _START_SECONDS)
+        wait_for(lambda: self.control.answers() or self._is_over(), "start of the warden")
         if self._is_over():
             log.seek(0)
             raise StartError(f"the cluster in {self.folder} ended at once:\n{log.read().decode(errors='replace')}")

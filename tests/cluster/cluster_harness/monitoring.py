@@ -17,7 +17,6 @@ from cluster_harness.waiting import wait_for
 
 _SWITCHES = ("podMonitor", "serviceMonitor", "prometheusRule")
 _SIDECAR_LABEL = "grafana_dashboard=1"  # what Grafana's sidecar looks for by default
-_FIRST_SCRAPE_SECONDS = 180.0
 
 
 def watch_release(cluster: Cluster, tools: Tools) -> Prometheus:
@@ -26,7 +25,7 @@ def watch_release(cluster: Cluster, tools: Tools) -> Prometheus:
     monitors = [it for it in rendered if it["kind"] in ("PodMonitor", "ServiceMonitor")]
     groups = [group for it in rendered if it["kind"] == "PrometheusRule" for group in it["spec"]["groups"]]
     prometheus = add_prometheus(cluster, monitors, groups)
-    wait_for(lambda: _all_up(prometheus, len(monitors)), "a scrape of every part", _FIRST_SCRAPE_SECONDS)
+    wait_for(lambda: _all_up(prometheus, len(monitors)), "a scrape of every part")
     return prometheus
 
 

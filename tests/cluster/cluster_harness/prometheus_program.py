@@ -31,7 +31,6 @@ PROMETHEUS = "prometheus"
 DISCOVERY = "prometheus-discovery"
 _PORT_IN_CLUSTER = 9090  # nobody else listens on it in the private network
 _PORT_NOTE = "prometheus-port"
-_START_SECONDS = 180.0
 
 
 def add_prometheus(
@@ -82,7 +81,7 @@ def run_prometheus(
         process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *argv], stdout=output, stderr=output)
     try:
         prometheus = Prometheus(port)
-        wait_for(lambda: prometheus.is_ready() or process.poll() is not None, "Prometheus to be ready", _START_SECONDS)
+        wait_for(lambda: prometheus.is_ready() or process.poll() is not None, "Prometheus to be ready")
         if process.poll() is not None:
             raise StartError(f"Prometheus ended with status {process.returncode}:\n{log.read_text(errors='replace')}")
         yield prometheus

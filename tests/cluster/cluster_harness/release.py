@@ -11,7 +11,6 @@ NAME = "cta-group"
 NAMESPACE = "cta-group"
 CHART = PROJECT / "charts" / "cta-group"
 _LOG_LINES = 15
-_GONE_SECONDS = 180.0
 SIMULATED_VALUES = PROJECT / "demo" / "values.yaml"
 
 
@@ -30,7 +29,7 @@ def upgrade(tools: Tools, *more: str, chart: Path = CHART) -> None:
     Nothing of before runs when it returns.
     """
     helm(tools, "upgrade", *more, chart=chart)
-    wait_for(lambda: not _ending(tools), "the pods of before to be gone", _GONE_SECONDS)
+    wait_for(lambda: not _ending(tools), "the pods of before to be gone")
 
 
 def _ending(tools: Tools) -> list[str]:

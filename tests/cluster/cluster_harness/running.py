@@ -7,8 +7,9 @@ from typing import Self
 
 from cluster_harness.components import Component, log_file
 from cluster_harness.machine import Machine
+from cluster_harness.waiting import PATIENCE_SECONDS
 
-READY_TIMEOUT_SECONDS = 180.0
+READY_TIMEOUT_SECONDS = PATIENCE_SECONDS
 Probe = Callable[[], bool]
 
 
